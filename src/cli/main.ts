@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs'
+import { Argument, Command, CommanderError, type Option } from 'commander'
+import { EgressError } from '../errors.ts'
+import { runExplain } from './command-explain.ts'
+import { runLint } from './command-lint.ts'
+import { runPresetsList, runPresetsShow } from './command-presets.ts'
+import { runSchema, SCHEMA_NAMES } from './command-schema.ts'
+import { runServe } from './command-serve.ts'
+import { runTest } from './command-test.ts'
+import { EXIT, exitCodeOf } from './exit-codes.ts'
+import type { Io } from './io.ts'
+import { addPolicyOptions, collect } from './policy-options.ts'
+import { renderError, renderJsonError, toEgressError } from './render.ts'
+
+export type { Io } from './io.ts'
+
+const RESOLVE_HELP = 'HOST[:PORT]:ADDRESS[:PORT], answers a name without DNS (repeatable)'
+const JSON_HELP = 'print JSON for programs'
+
+/** Fixed, so that help reads the same in documents and on every terminal. */
+const HELP_WIDTH = 90
+
+const EXIT_HELP = `
+Exit codes: 0 yes, 1 no (a denied target, a failing policy test), 2 usage,
+3 a file is invalid, 4 the host cannot.`
+
+/**
+ * Runs a command line, without the program's name in front. Never touches the process: the caller sets the exit code
+ * that this answers.
+ */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+  let code: number = EXIT.yes
+  const program = createProgram(io, (exitCode) => (code = exitCode))
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError) return commanderExit(io, argv, error)
+    const failure = toEgressError(error)
+    if (wantsJson(argv)) io.stdout(renderJsonError(failure))
+    else io.stderr(renderError(failure))
+    return exitCodeOf(failure)
+  }
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end === -1 ? undefined : end).includes('--json')
+}
+
+function commanderExit(io: Io, argv: readonly string[], error: CommanderError): number {
+  if (error.exitCode === 0) return EXIT.yes
+  if (wantsJson(argv)) {
+    io.stdout(renderJsonError(new EgressError('USAGE', error.message.replace(/^error: /, ''))))
+  }
+  return EXIT.usage
+}
+
+function createProgram(io: Io, finish: (code: number) => void): Command {
+  const program = new Command('iterion-egress')
+    .description('The one way out of a sandbox: an HTTP proxy that decides by rules and says why.')
+    .version(packageVersion(), '-V, --version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: io.stdout,
+      writeErr: io.stderr,
+      getOutHelpWidth: () => HELP_WIDTH,
+      getErrHelpWidth: () => HELP_WIDTH,
+    })
+    .configureHelp({ optionDescription: describeOption })
+    .showHelpAfterError('(--help says more)')
+    .addHelpText('after', EXIT_HELP)
+
+  addPolicyOptions(program.command('serve').description('run a proxy until SIGTERM or Ctrl-C'))
+    .option(
+      '--listen <host:port>',
+      'where to listen; port 0 lets the system choose',
+      '127.0.0.1:3128',
+    )
+    .option('--token <token>', 'what clients have to show; ITERION_EGRESS_TOKEN is the same')
+    .option('--token-file <file>', 'a file that holds the token')
+    .option('--insecure-no-auth', 'listen beyond loopback without a token')
+    .option('--events <file>', 'write events as JSON lines; - is standard output')
+    .option('--audit', 'record allowed requests too')
+    .option('--run-id <id>', 'the run_id of events')
+    .option('--ready-file <file>', 'write one JSON line when the proxy accepts')
+    .option('--limit <name=number>', 'a limit of docs/proxy.md (repeatable)', collect, [])
+    .option('--resolve <map>', RESOLVE_HELP, collect, [])
+    .option('--json', JSON_HELP)
+    .action(async (options) => finish(await runServe(io, options)))
+
+  addPolicyOptions(
+    program
+      .command('test')
+      .description('decide targets and run the tests of a policy; asks no DNS'),
+  )
+    .argument(
+      '[target...]',
+      'host, host:port, [v6]:port or URL; - reads one a line from standard input',
+    )
+    .option('--resolve <map>', RESOLVE_HELP, collect, [])
+    .option('--json', JSON_HELP)
+    .action(async (targets, options) => finish(await runTest(io, targets, options)))
+
+  addPolicyOptions(program.command('explain').description('say how a policy comes to its verdict'))
+    .argument('<target>', 'host, host:port, [v6]:port or URL')
+    .option('--resolve <map>', RESOLVE_HELP, collect, [])
+    .option('--json', JSON_HELP)
+    .action((target, options) => finish(runExplain(io, target, options)))
+
+  addPolicyOptions(
+    program.command('lint').description('find what is wrong with policy and preset files'),
+  )
+    .argument('[file...]', 'policy or preset files')
+    .option('--strict', 'warnings fail')
+    .option('--json', JSON_HELP)
+    .action((files, options) => finish(runLint(io, files, options)))
+
+  const presets = program.command('presets').description('look at presets')
+  presets
+    .command('list')
+    .description('the presets there are')
+    .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
+    .option('--json', JSON_HELP)
+    .action((options) => finish(runPresetsList(io, options)))
+  presets
+    .command('show')
+    .description('the rules of a preset, with why they are there')
+    .argument('<name>', 'a name or a path')
+    .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
+    .option('--json', JSON_HELP)
+    .action((name, options) => finish(runPresetsShow(io, name, options)))
+
+  program
+    .command('schema')
+    .description('print a JSON Schema')
+    .addArgument(new Argument('<name>', 'which').choices(SCHEMA_NAMES))
+    .action((name) => finish(runSchema(io, name)))
+  return program
+}
+
+/** The description with choices and default; that a list starts empty needs no words. */
+function describeOption({ description, argChoices, defaultValue }: Option): string {
+  const more: string[] = []
+  if (argChoices) more.push(argChoices.join(', '))
+  if (typeof defaultValue === 'string') more.push(`default: ${defaultValue}`)
+  return more.length > 0 ? `${description} (${more.join('; ')})` : description
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

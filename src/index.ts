@@ -1,0 +1,62 @@
+export {
+  EgressError,
+  ERROR_MEANINGS,
+  type ErrorCode,
+  formatProblem,
+  type Problem,
+  type SourcePlace,
+} from './errors.ts'
+export {
+  type EgressEvent,
+  type EventData,
+  type EventType,
+  eventJsonSchema,
+} from './events/event.ts'
+export { type EventLog, openEventLog } from './events/event-log.ts'
+export { compilePolicy, type PolicyParts } from './policy/compile.ts'
+export {
+  type AllowReason,
+  decide,
+  type Decision,
+  type DenyReason,
+  type Reason,
+} from './policy/decide.ts'
+export { explain, type Explanation, type RuleTrace, suggestRule } from './policy/explain.ts'
+export { lintRules, type LintWarning } from './policy/lint.ts'
+export {
+  parsePolicy,
+  parsePreset,
+  type PolicySource,
+  type PolicyTest,
+  type PresetSource,
+} from './policy/parse.ts'
+export type { Mode, Policy, TlsPolicy } from './policy/policy.ts'
+export { type FailedTest, runPolicyTests } from './policy/policy-test.ts'
+export { formatOrigin, type Origin, parseRule, type Rule } from './policy/rule.ts'
+export { policyJsonSchema, presetJsonSchema } from './policy/schema.ts'
+export {
+  type BadTarget,
+  formatTarget,
+  isBadTarget,
+  parseTarget,
+  type Target,
+  type Via,
+} from './policy/target.ts'
+export { type Catalog, createCatalog } from './presets/catalog.ts'
+export {
+  type ComposedPolicy,
+  composePolicy,
+  expandPreset,
+  type PolicyRecipe,
+} from './presets/compose.ts'
+export { loadPolicy } from './presets/load-policy.ts'
+export { createToken } from './proxy/authenticate.ts'
+export {
+  createEgressProxy,
+  type EgressProxy,
+  type EgressProxyOptions,
+  type EgressProxyStats,
+  type ListenAddress,
+} from './proxy/egress-proxy.ts'
+export { DEFAULT_LIMITS, type Limits } from './proxy/limits.ts'
+export { type Resolver, type ResolverAnswer, systemResolver } from './proxy/resolver.ts'

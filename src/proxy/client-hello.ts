@@ -1,0 +1,128 @@
+/** What the beginning of a TLS stream says (RFC 8446 4.1.2, RFC 6066 3). */
+export type ClientHello =
+  | { readonly kind: 'more' }
+  | { readonly kind: 'malformed'; readonly why: string }
+  | {
+      readonly kind: 'hello'
+      /** The server name as it stands in the hello; undefined if there is none. */
+      readonly serverName: string | undefined
+      /** True if encrypted client hello (or its greased stand-in) is offered. */
+      readonly hasEch: boolean
+    }
+
+const RECORD_HEADER = 5
+const MAX_RECORD = 16_384
+const HANDSHAKE = 22
+const CLIENT_HELLO = 1
+const EXTENSION_SERVER_NAME = 0
+const EXTENSION_ECH = 0xfe0d
+
+const MORE: ClientHello = { kind: 'more' }
+
+function malformed(why: string): ClientHello {
+  return { kind: 'malformed', why }
+}
+
+/**
+ * Reads the ClientHello at the start of a stream, over as many records as it takes. What is behind it is not looked at.
+ * Every length has to fit exactly: a hello that two readers could read differently is malformed.
+ */
+export function parseClientHello(bytes: Buffer): ClientHello {
+  const parts: Buffer[] = []
+  let have = 0
+  let wanted = 4
+  for (let at = 0; have < wanted;) {
+    if (bytes.length > at && bytes[at] !== HANDSHAKE) return malformed('no handshake record')
+    if (bytes.length > at + 1 && bytes[at + 1] !== 3) return malformed('no TLS version')
+    if (bytes.length < at + RECORD_HEADER) return MORE
+    const length = bytes.readUInt16BE(at + 3)
+    if (length === 0 || length > MAX_RECORD) return malformed('record length')
+    const fragment = bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + length)
+    parts.push(fragment)
+    have += fragment.length
+    const message = parts.length === 1 ? fragment : Buffer.concat(parts)
+    if (message.length > 0 && message[0] !== CLIENT_HELLO) return malformed('not a ClientHello')
+    if (message.length >= 4) wanted = 4 + message.readUIntBE(1, 3)
+    if (have >= wanted) return readHello(message.subarray(4, wanted))
+    if (fragment.length < length) return MORE
+    at += RECORD_HEADER + length
+  }
+  return MORE
+}
+
+/** A cursor over length-prefixed fields; `undefined` where the bytes end too soon. */
+class Reader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
+  take(length: number): Buffer | undefined {
+    if (this.#at + length > this.#bytes.length) return undefined
+    this.#at += length
+    return this.#bytes.subarray(this.#at - length, this.#at)
+  }
+
+  number(bytes: 1 | 2): number | undefined {
+    return this.take(bytes)?.readUIntBE(0, bytes)
+  }
+
+  /** A vector with a length of that many bytes in front. */
+  vector(lengthBytes: 1 | 2): Buffer | undefined {
+    const length = this.number(lengthBytes)
+    return length === undefined ? undefined : this.take(length)
+  }
+}
+
+function readHello(body: Buffer): ClientHello {
+  const reader = new Reader(body)
+  const version = reader.number(2)
+  if (version === undefined || version >>> 8 !== 3) return malformed('hello version')
+  const random = reader.take(32)
+  const sessionId = reader.vector(1)
+  const suites = reader.vector(2)
+  const compressions = reader.vector(1)
+  if (!random || !sessionId || sessionId.length > 32 || !suites || !compressions) {
+    return malformed('hello ends early')
+  }
+  if (suites.length === 0 || suites.length % 2 === 1 || compressions.length === 0) {
+    return malformed('hello fields')
+  }
+  if (reader.isAtEnd) return { kind: 'hello', serverName: undefined, hasEch: false }
+  const extensions = reader.vector(2)
+  if (!extensions || !reader.isAtEnd) return malformed('extensions length')
+  return readExtensions(new Reader(extensions))
+}
+
+function readExtensions(reader: Reader): ClientHello {
+  const seen = new Set<number>()
+  let serverName: string | undefined
+  while (!reader.isAtEnd) {
+    const type = reader.number(2)
+    const data = reader.vector(2)
+    if (type === undefined || data === undefined) return malformed('extension ends early')
+    if (seen.has(type)) return malformed('an extension is there twice')
+    seen.add(type)
+    if (type !== EXTENSION_SERVER_NAME) continue
+    serverName = readServerName(new Reader(data))
+    if (serverName === undefined) return malformed('server_name')
+  }
+  return { kind: 'hello', serverName, hasEch: seen.has(EXTENSION_ECH) }
+}
+
+/** The one host_name of the list; more than one, or another type, is not what RFC 6066 allows. */
+function readServerName(reader: Reader): string | undefined {
+  const list = reader.vector(2)
+  if (!list || !reader.isAtEnd) return undefined
+  const entry = new Reader(list)
+  const type = entry.number(1)
+  const name = entry.vector(2)
+  if (type !== 0 || !name || name.length === 0 || !entry.isAtEnd) return undefined
+  return name.toString('latin1')
+}

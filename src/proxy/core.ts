@@ -1,0 +1,150 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { EgressEvent, EventData } from '../events/event.ts'
+import { decide, type Decision, type DenyReason } from '../policy/decide.ts'
+import type { Policy } from '../policy/policy.ts'
+import { lastMatch } from '../policy/rule-bucket.ts'
+import { formatOrigin } from '../policy/rule.ts'
+import { type BadTarget, isBadTarget, type Target, type Via } from '../policy/target.ts'
+import type { Authenticator } from './authenticate.ts'
+import type { Dialer } from './dial.ts'
+import type { Limits } from './limits.ts'
+import { denialSentence, describeHost, type Refusal, refusal } from './refuse.ts'
+import type { RelayCause } from './relay.ts'
+import { fieldValues, type HeadFault, type RequestTarget } from './request-head.ts'
+
+/** Counters of a proxy since it was made. */
+export interface ProxyCounters {
+  allowed: number
+  denied: Partial<Record<DenyReason, number>>
+  bytesUp: number
+  bytesDown: number
+}
+
+/** Something under way that a drain waits for and then ends. */
+export interface LiveTunnel {
+  destroy(cause: RelayCause): void
+}
+
+/** What every part of one proxy shares. */
+export interface ProxyCore {
+  readonly dialer: Dialer
+  readonly authenticator: Authenticator | undefined
+  readonly counters: ProxyCounters
+  readonly tunnels: Set<LiveTunnel>
+  /** How many tunnels each client address has, from the decision to the close. */
+  readonly clients: Map<string, number>
+  /** Record allowed requests too. */
+  readonly audit: boolean
+  /** This proxy's name in `Via`, by which it knows its own requests again. */
+  readonly pseudonym: string
+  readonly now: () => number
+  readonly emit: (event: EgressEvent) => void
+  policy: Policy
+  generation: number
+  limits: Limits
+  isDraining: boolean
+  /** The sum over `clients`. */
+  openSlots: number
+}
+
+/** A request that passed every check that comes before the dial. */
+export interface Admitted {
+  readonly kind: 'admitted'
+  readonly target: Target
+  readonly path: string
+  readonly decision: Decision
+}
+
+interface AdmitOptions {
+  readonly via: Via
+  /** True for a request inside a tunnel, which was authenticated when it was opened. */
+  readonly isTrusted: boolean
+  readonly read: () => RequestTarget | HeadFault
+}
+
+/** The checks of every request, in this order: draining, token, head, policy. */
+export function admit(
+  core: ProxyCore,
+  request: IncomingMessage,
+  options: AdmitOptions,
+): Admitted | Refusal {
+  const { via, isTrusted, read } = options
+  const head = read()
+  const target = head.target
+  if (core.isDraining) {
+    return refusal({ reason: 'draining', detail: 'the proxy is shutting down', target, via })
+  }
+  if (!isTrusted && core.authenticator?.(fieldValues(request, 'proxy-authorization')) === false) {
+    return refusal({ reason: 'auth', detail: 'a valid proxy token is needed', target, via })
+  }
+  if (head.kind === 'fault') {
+    return refusal({ reason: head.reason, detail: `bad request: ${head.why}`, target, via })
+  }
+  const decision = decide(core.policy, head.target, core.now())
+  if (decision.verdict === 'allow')
+    return { kind: 'admitted', target: head.target, path: head.path, decision }
+  const detail = denialSentence(decision, head.target)
+  return refusal({ reason: decision.reason, detail, target, via, decision })
+}
+
+/** True if what `admit` answers is a refusal. */
+export function isRefusal(result: Admitted | Refusal): result is Refusal {
+  return 'reason' in result
+}
+
+/** Counts a refusal and records it. */
+export function recordRefusal(core: ProxyCore, refused: Refusal): void {
+  const { reason, target, via, decision, detail, address, sni } = refused
+  core.counters.denied[reason] = (core.counters.denied[reason] ?? 0) + 1
+  const rule = decision?.rule
+  const data: EventData<'network_blocked'> = {
+    ...describeHost(target),
+    via,
+    generation: core.generation,
+    reason,
+    detail,
+    ...(rule && { rule: rule.text, origin: formatOrigin(rule.origin) }),
+    ...(address !== undefined && { address }),
+    ...(sni !== undefined && { sni }),
+  }
+  core.emit({ type: 'network_blocked', data, quiet: isQuiet(core.policy, target) })
+}
+
+function isQuiet(policy: Policy, target: Target | BadTarget | undefined): boolean {
+  if (target === undefined || isBadTarget(target) || target.host.kind === 'ip') return false
+  return lastMatch(policy.quiet.buckets(target.host.name), target.port, 0) !== undefined
+}
+
+/** Counts an allowed request, and records it if the operator wants that. */
+export function recordAllowed(
+  core: ProxyCore,
+  admitted: Admitted,
+  address: string | undefined,
+): void {
+  core.counters.allowed++
+  if (!core.audit) return
+  const { target, decision } = admitted
+  const { rule } = decision
+  core.emit({
+    type: 'network_allowed',
+    data: {
+      ...describeHost(target),
+      via: target.via,
+      generation: core.generation,
+      ...(rule && { rule: rule.text, origin: formatOrigin(rule.origin) }),
+      ...(address !== undefined && { address }),
+    },
+  })
+}
+
+/** Records a fault of our own. What is denied by it stays denied. */
+export function recordInternalError(core: ProxyCore, error: unknown): void {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  core.emit({ type: 'internal_error', data: { message: message.slice(0, 4096) } })
+}
+
+/** The client's address, by which its tunnels are counted. */
+export function clientKey(socket: Socket): string {
+  return socket.remoteAddress ?? ''
+}

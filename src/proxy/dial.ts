@@ -1,0 +1,182 @@
+import { connect, type Socket } from 'node:net'
+import { EgressError } from '../errors.ts'
+import { formatIp } from '../policy/address.ts'
+import type { Decision, DenyReason } from '../policy/decide.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Target } from '../policy/target.ts'
+import { type LocalAddresses, vetAddress, type VetReason } from '../policy/vet.ts'
+import type { Limits } from './limits.ts'
+import type { LookupCache, ResolvedAddress } from './resolver.ts'
+
+/** How long an attempt has before the next address is tried beside it (RFC 8305 5), in milliseconds. */
+const ATTEMPT_DELAY_MS = 300
+const KEEP_ALIVE_MS = 30_000
+
+/** All that a dial needs to know. */
+export interface DialRequest {
+  readonly target: Target
+  readonly decision: Decision
+  readonly policy: Policy
+  readonly generation: number
+  /** Aborted when nobody waits for the connection any more. */
+  readonly signal: AbortSignal
+}
+
+/** What a dial came to. */
+export type DialResult =
+  | { readonly kind: 'connected'; readonly socket: Socket; readonly address: string }
+  | {
+      readonly kind: 'failed'
+      readonly reason: Extract<DenyReason, 'unresolvable' | 'dial'> | VetReason
+      readonly detail: string
+      readonly timedOut: boolean
+      readonly address?: string
+    }
+
+/** Connects to targets: the one way that a byte leaves. */
+export interface Dialer {
+  dial(request: DialRequest): Promise<DialResult>
+}
+
+interface DialerParts {
+  readonly lookups: LookupCache
+  readonly local: LocalAddresses
+  readonly limits: () => Limits
+  readonly now: () => number
+}
+
+/** Makes the dialer of a proxy. */
+export function createDialer(parts: DialerParts): Dialer {
+  const { lookups, local, limits, now } = parts
+  return { dial }
+
+  /** Resolve, vet, connect: what is connected to is an address that was vetted, never a name. */
+  async function dial(request: DialRequest): Promise<DialResult> {
+    const { target, policy, decision, generation, signal } = request
+    const { resolveTimeoutMs, dialTimeoutMs } = limits()
+    let addresses: readonly ResolvedAddress[]
+    try {
+      addresses =
+        target.host.kind === 'ip'
+          ? [{ ip: target.host.ip, port: target.port, given: false }]
+          : await lookups.resolve(target.host.name, target.port, generation, resolveTimeoutMs)
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error
+      const timedOut = error.code === 'RESOLVE_TIMEOUT'
+      return { kind: 'failed', reason: 'unresolvable', detail: error.message, timedOut }
+    }
+    const vetted: ResolvedAddress[] = []
+    let refusal: DialResult | undefined
+    for (const one of addresses) {
+      const reason = vetAddress(policy, local, { ...one, decision, nowMs: now() })
+      if (reason === undefined) vetted.push(one)
+      else {
+        const address = formatIp(one.ip)
+        const detail = `${vetSentence(reason)} (${address})`
+        refusal ??= { kind: 'failed', reason, detail, timedOut: false, address }
+      }
+    }
+    if (refusal && vetted.length === 0) return refusal
+    return raceToConnect(interleaveFamilies(vetted), dialTimeoutMs, signal)
+  }
+}
+
+/** Why vetting turned an address down, in words. */
+function vetSentence(reason: VetReason): string {
+  switch (reason) {
+    case 'loop':
+      return 'the address is the proxy itself'
+    case 'metadata-address':
+      return 'the address is a cloud metadata service'
+    case 'special-address':
+      return 'the address is not public'
+    case 'address-excluded':
+      return 'the address is excluded'
+  }
+}
+
+/** RFC 8305 4: IPv6 first, then in turn, each family in the resolver's order. */
+function interleaveFamilies(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
+  const six = addresses.filter(({ ip }) => ip.family === 6)
+  const four = addresses.filter(({ ip }) => ip.family === 4)
+  const longest = Math.max(six.length, four.length)
+  return Array.from({ length: longest }, (_, i) => [six[i], four[i]])
+    .flat()
+    .filter((one) => one !== undefined)
+}
+
+/** Tries the addresses in order, the next one as soon as one fails or has taken its time; the first to connect wins. */
+function raceToConnect(
+  addresses: readonly ResolvedAddress[],
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<DialResult> {
+  return new Promise((resolve) => {
+    const attempts = new Set<Socket>()
+    let next = 0
+    let lastError = 'no address'
+    let delay: NodeJS.Timeout | undefined
+    const deadline =
+      timeoutMs > 0
+        ? setTimeout(() => fail(`no connection within ${timeoutMs} ms`, true), timeoutMs)
+        : undefined
+    const onAbort = () => fail('the client left', false)
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    else tryNext()
+
+    function settle(result: DialResult, winner?: Socket) {
+      clearTimeout(delay)
+      clearTimeout(deadline)
+      signal.removeEventListener('abort', onAbort)
+      for (const socket of attempts) if (socket !== winner) socket.destroy()
+      attempts.clear()
+      next = addresses.length
+      resolve(result)
+    }
+
+    function fail(detail: string, timedOut: boolean) {
+      const tried = addresses[Math.min(next, addresses.length) - 1] ?? addresses[0]
+      const address = tried && formatIp(tried.ip)
+      settle({
+        kind: 'failed',
+        reason: 'dial',
+        detail,
+        timedOut,
+        ...(address !== undefined && { address }),
+      })
+    }
+
+    function tryNext() {
+      clearTimeout(delay)
+      const address = addresses[next++]
+      if (address === undefined) {
+        if (attempts.size === 0) fail(lastError, false)
+        return
+      }
+      const host = formatIp(address.ip)
+      const socket = connect({
+        host,
+        port: address.port,
+        allowHalfOpen: true,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: KEEP_ALIVE_MS,
+      })
+      attempts.add(socket)
+      socket.once('connect', () => {
+        socket.removeListener('error', onError)
+        // The next owner attaches its own listener; an error in between must not be an uncaught one.
+        socket.on('error', () => undefined)
+        settle({ kind: 'connected', socket, address: host }, socket)
+      })
+      const onError = (error: NodeJS.ErrnoException) => {
+        lastError = `connecting failed (${error.code ?? error.message})`
+        attempts.delete(socket)
+        tryNext()
+      }
+      socket.on('error', onError)
+      delay = setTimeout(tryNext, ATTEMPT_DELAY_MS)
+    }
+  })
+}

@@ -1,0 +1,235 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server, type Socket } from 'node:net'
+import { EgressError } from '../errors.ts'
+import type { EgressEvent } from '../events/event.ts'
+import type { DenyReason } from '../policy/decide.ts'
+import type { Policy } from '../policy/policy.ts'
+import { createAuthenticator } from './authenticate.ts'
+import { ConnectionServer } from './connection.ts'
+import type { ProxyCore } from './core.ts'
+import { createDialer } from './dial.ts'
+import { type Limits, resolveLimits } from './limits.ts'
+import { HostAddresses, parseSystemAddress } from './local-addresses.ts'
+import { LookupCache, type Resolver, systemResolver } from './resolver.ts'
+import { classifyIp } from '../policy/address-kind.ts'
+
+/** How an egress proxy is made. */
+export interface EgressProxyOptions {
+  /** What is allowed. */
+  readonly policy: Policy
+  /** The token that clients have to show. Default: none, and then `listen` takes loopback addresses alone. */
+  readonly token?: string
+  /** Allows listening beyond loopback without a token. Default: false. */
+  readonly insecureNoAuth?: boolean
+  /** How names are looked up. Default: the system's resolver. */
+  readonly resolver?: Resolver
+  /** Receives every event. It must not throw and should return at once. Default: events are dropped. */
+  readonly onEvent?: (event: EgressEvent) => void
+  /** Bounds that go before those of the policy. Default: see {@link Limits}. */
+  readonly limits?: Partial<Limits>
+  /** Emits `network_allowed` too. Default: false. */
+  readonly audit?: boolean
+  /** Milliseconds since 1970. Default: `Date.now`. */
+  readonly now?: () => number
+}
+
+/** Where a proxy listens. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** Counters and levels of a proxy. */
+export interface EgressProxyStats {
+  readonly generation: number
+  /** Open client connections. */
+  readonly connections: number
+  /** Open tunnels. */
+  readonly tunnels: number
+  /** Look-ups under way. */
+  readonly lookups: number
+  readonly allowed: number
+  readonly denied: Readonly<Partial<Record<DenyReason, number>>>
+  /** Bytes that ended tunnels carried from clients to upstreams. */
+  readonly bytesUp: number
+  /** Bytes that ended tunnels carried from upstreams to clients. */
+  readonly bytesDown: number
+}
+
+/** An egress proxy. */
+export interface EgressProxy {
+  /**
+   * Starts to accept connections. Port 0 lets the system choose.
+   *
+   * @throws {EgressError} OPTION_INVALID for an address beyond loopback without a token; LISTEN_FAILED
+   */
+  listen(address: ListenAddress): Promise<ListenAddress>
+  /** Serves the connections of a server that listens already, and closes it with the proxy. */
+  attach(server: Server): void
+  /** Makes a policy hold for all requests from now on; what is under way goes on. Emits `policy_loaded`. */
+  setPolicy(policy: Policy): void
+  /**
+   * Stops accepting, waits for what is under way, then ends it. Further calls answer with the first.
+   *
+   * @param options.drainTimeoutMs how long to wait; default: the limit of that name
+   */
+  close(options?: { readonly drainTimeoutMs?: number }): Promise<void>
+  stats(): EgressProxyStats
+}
+
+/** How long `close` waits for the last `tunnel_closed`, in milliseconds. */
+const CLOSE_EVENTS_MS = 500
+
+/** The first version of Node's HTTP parser (llhttp) that refuses every bare CR and LF. */
+const OLDEST_PARSER = 9
+
+/**
+ * Makes an egress proxy. It keeps no state outside itself: any number of them run in one process.
+ *
+ * @throws {EgressError} OPTION_INVALID for a token or limit that cannot be used; RUNTIME_UNSUPPORTED for a Node.js
+ * whose HTTP parser is too lenient
+ */
+export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
+  const {
+    token,
+    insecureNoAuth = false,
+    resolver = systemResolver,
+    onEvent,
+    now = Date.now,
+  } = options
+  assertStrictParser(process.versions['llhttp'])
+  const local = new HostAddresses(now)
+  const lookups = new LookupCache(resolver, now)
+  const core: ProxyCore = {
+    dialer: createDialer({ lookups, local, limits: () => core.limits, now }),
+    authenticator: token === undefined ? undefined : createAuthenticator(token),
+    counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
+    tunnels: new Set(),
+    clients: new Map(),
+    audit: options.audit === true,
+    pseudonym: `iterion-egress-${randomBytes(6).toString('hex')}`,
+    now,
+    emit: onEvent ?? (() => undefined),
+    policy: options.policy,
+    generation: 0,
+    limits: resolveLimits({ ...options.limits }, options.policy.limits),
+    isDraining: false,
+    openSlots: 0,
+  }
+  const connections = new ConnectionServer(core)
+  const servers = new Set<Server>()
+  let closed: Promise<void> | undefined
+
+  const onConnection = (socket: Socket) => connections.accept(socket)
+  const attach = (server: Server) => {
+    if (core.isDraining) throw new EgressError('OPTION_INVALID', 'the proxy is closed')
+    servers.add(server)
+    local.addListener(server)
+    server.on('connection', onConnection)
+  }
+  const setPolicy = (policy: Policy) => {
+    core.limits = resolveLimits({ ...options.limits }, policy.limits)
+    core.policy = policy
+    core.generation++
+    connections.renewAgent()
+    const { digest, rules } = policy
+    core.emit({
+      type: 'policy_loaded',
+      data: { generation: core.generation, digest, rules: rules.length },
+    })
+  }
+  setPolicy(options.policy)
+
+  return {
+    attach,
+    setPolicy,
+    async listen(address) {
+      if (token === undefined && !insecureNoAuth && !isLoopback(address.host)) {
+        throw new EgressError(
+          'OPTION_INVALID',
+          `listening on ${address.host} without a token would serve strangers; give a token, or say insecureNoAuth`,
+        )
+      }
+      const server = createServer({ allowHalfOpen: true, noDelay: true })
+      const bound = await startListening(server, address)
+      attach(server)
+      return bound
+    },
+    close(closeOptions = {}) {
+      closed ??= drain(closeOptions.drainTimeoutMs ?? core.limits.drainTimeoutMs)
+      return closed
+    },
+    stats() {
+      return {
+        generation: core.generation,
+        connections: connections.size,
+        tunnels: core.tunnels.size,
+        lookups: lookups.pending,
+        allowed: core.counters.allowed,
+        denied: { ...core.counters.denied },
+        bytesUp: core.counters.bytesUp,
+        bytesDown: core.counters.bytesDown,
+      }
+    },
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    core.isDraining = true
+    const stopped = [...servers].map((server) => stopListening(server))
+    connections.closeConnections(false)
+    await waitUntil(() => connections.size === 0, timeoutMs)
+    for (const tunnel of core.tunnels) tunnel.destroy('drain')
+    connections.closeConnections(true)
+    await Promise.all(stopped)
+    await waitUntil(() => core.tunnels.size === 0, CLOSE_EVENTS_MS)
+    for (const server of servers) local.removeListener(server)
+  }
+}
+
+function assertStrictParser(version: string | undefined): void {
+  if (Number(version?.split('.')[0]) >= OLDEST_PARSER) return
+  throw new EgressError(
+    'RUNTIME_UNSUPPORTED',
+    `the HTTP parser of Node.js ${process.version} lets malformed requests pass; use Node.js 20.19.2 or newer`,
+  )
+}
+
+function isLoopback(host: string): boolean {
+  const ip = parseSystemAddress(host)
+  return host === 'localhost' || (ip !== undefined && classifyIp(ip).kind === 'loopback')
+}
+
+function startListening(server: Server, { host, port }: ListenAddress): Promise<ListenAddress> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'the port is taken' : (error.code ?? error.message)
+      reject(
+        new EgressError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${why}`, {
+          cause: error,
+        }),
+      )
+    }
+    server.once('error', onError)
+    server.listen({ host, port }, () => {
+      server.removeListener('error', onError)
+      server.on('error', () => undefined)
+      const address = server.address()
+      if (address === null || typeof address === 'string') throw new TypeError('no address')
+      resolve({ host: address.address, port: address.port })
+    })
+  })
+}
+
+function stopListening(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    // The callback comes when the last connection has ended, and with an error for a server that is closed already.
+    server.close(() => resolve())
+  })
+}
+
+async function waitUntil(isDone: () => boolean, timeoutMs: number): Promise<void> {
+  const step = 20
+  for (let waited = 0; waited < timeoutMs && !isDone(); waited += step) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(step, timeoutMs - waited)))
+  }
+}

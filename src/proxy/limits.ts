@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs'
+import { EgressError } from '../errors.ts'
+
+/** Every bound of a proxy. 0 turns one off, unless its text says otherwise. */
+export interface Limits {
+  /** Bytes of a request head. Default 16,384. Cannot be turned off. */
+  readonly maxHeadBytes: number
+  /** Milliseconds for a whole request head, from the first byte or the connection. Default 10,000. */
+  readonly headTimeoutMs: number
+  /** Milliseconds for a name look-up. Default 5,000. */
+  readonly resolveTimeoutMs: number
+  /** Milliseconds for all attempts to connect to one target. Default 10,000. */
+  readonly dialTimeoutMs: number
+  /** Milliseconds from the first byte in a tunnel until it can be judged. Default 10,000. */
+  readonly firstFlightTimeoutMs: number
+  /** Tunnels at a time. Default 10,000; never more than the descriptor limit of the process bears. */
+  readonly maxTunnels: number
+  /** Tunnels at a time of one client address. Default 0 (off). */
+  readonly maxTunnelsPerClient: number
+  /** Milliseconds that `close` gives what is under way. Default 10,000; 0 ends it at once. */
+  readonly drainTimeoutMs: number
+  /** Milliseconds without a byte either way before a tunnel is closed. Default 0 (off). */
+  readonly tunnelIdleMs: number
+  /** Milliseconds without a byte of a plain HTTP response before it is given up. Default 0 (off). */
+  readonly responseIdleMs: number
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  maxHeadBytes: 16_384,
+  headTimeoutMs: 10_000,
+  resolveTimeoutMs: 5_000,
+  dialTimeoutMs: 10_000,
+  firstFlightTimeoutMs: 10_000,
+  maxTunnels: 10_000,
+  maxTunnelsPerClient: 0,
+  drainTimeoutMs: 10_000,
+  tunnelIdleMs: 0,
+  responseIdleMs: 0,
+}
+
+/** Descriptors that a process needs for other things than tunnels. */
+const DESCRIPTOR_RESERVE = 64
+
+/**
+ * Fills in the defaults. What the caller gives goes before what the policy gives.
+ *
+ * @throws {EgressError} OPTION_INVALID for an unknown name or a value that is no whole number from 0
+ */
+export function resolveLimits(
+  given: Readonly<Partial<Record<string, number>>>,
+  fromPolicy: Readonly<Partial<Record<string, number>>>,
+): Limits {
+  const limits: Record<string, number> = { ...DEFAULT_LIMITS }
+  for (const [name, value] of [...Object.entries(fromPolicy), ...Object.entries(given)]) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
+      throw new EgressError('OPTION_INVALID', `there is no limit ${JSON.stringify(name)}`)
+    }
+    if (value === undefined) continue
+    if (!Number.isSafeInteger(value) || value < 0 || (name === 'maxHeadBytes' && value === 0)) {
+      throw new EgressError(
+        'OPTION_INVALID',
+        `the limit ${name} has to be a whole number from 0, not ${value}`,
+      )
+    }
+    limits[name] = value
+  }
+  const bearable = Math.max(1, Math.floor((descriptorLimit() - DESCRIPTOR_RESERVE) / 2))
+  const wanted = limits['maxTunnels'] ?? 0
+  limits['maxTunnels'] = wanted === 0 ? bearable : Math.min(wanted, bearable)
+  return limits as unknown as Limits
+}
+
+/** How many files and sockets this process may have open; a tunnel takes two. */
+function descriptorLimit(): number {
+  try {
+    const line = /^Max open files\s+(\d+|unlimited)/m.exec(
+      readFileSync('/proc/self/limits', 'utf8'),
+    )?.[1]
+    return line === undefined || line === 'unlimited' ? 1_048_576 : Number(line)
+  } catch {
+    return 1024
+  }
+}

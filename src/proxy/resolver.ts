@@ -1,0 +1,143 @@
+import { lookup } from 'node:dns/promises'
+import { EgressError } from '../errors.ts'
+import type { IpAddress } from '../policy/address.ts'
+import { parseSystemAddress } from './local-addresses.ts'
+
+/** One address that a name has. */
+export interface ResolverAnswer {
+  /** An IPv4 or IPv6 address as text. */
+  readonly address: string
+  /** The port to dial instead of the one asked for. Default: the one asked for. */
+  readonly port?: number
+  /** True if the operator gave the address by hand: it is exempt from the floor, except metadata and own listeners. */
+  readonly given?: boolean
+}
+
+/**
+ * Looks a canonical name up. The port is for resolvers that answer by service. An empty list means that there is no
+ * address. Every answer is vetted before it is dialled.
+ */
+export type Resolver = (name: string, port: number) => Promise<readonly ResolverAnswer[]>
+
+/** An answer, read. */
+export interface ResolvedAddress {
+  readonly ip: IpAddress
+  readonly port: number
+  readonly given: boolean
+}
+
+/** How long equal questions get the same answer, in milliseconds: getaddrinfo does not say how long it may. */
+const CACHE_MS = 1_000
+/** Look-ups under way at a time, over all names. */
+const MAX_PENDING = 512
+const MAX_CACHED = 10_000
+
+/** Asks the system's resolver (getaddrinfo) for all addresses of both families, as an absolute name. */
+export const systemResolver: Resolver = async (name) =>
+  lookup(`${name}.`, { all: true, verbatim: true })
+
+interface Entry {
+  readonly answer: Promise<readonly ResolverAnswer[]>
+  expiresAt: number
+}
+
+/** Joins equal look-ups, keeps answers for a second, and bounds time and number. */
+export class LookupCache {
+  readonly #entries = new Map<string, Entry>()
+  readonly #resolver: Resolver
+  readonly #now: () => number
+  #pending = 0
+
+  constructor(resolver: Resolver, now: () => number) {
+    this.#resolver = resolver
+    this.#now = now
+  }
+
+  /** How many look-ups are under way. */
+  get pending(): number {
+    return this.#pending
+  }
+
+  /**
+   * The addresses of a name, in the resolver's order.
+   *
+   * @param timeoutMs how long this caller waits; 0 is for ever
+   * @throws {EgressError} RESOLVE_FAILED, RESOLVE_TIMEOUT
+   */
+  async resolve(
+    name: string,
+    port: number,
+    generation: number,
+    timeoutMs: number,
+  ): Promise<readonly ResolvedAddress[]> {
+    const answers = await withTimeout(this.#ask(name, port, generation), timeoutMs, name)
+    const addresses: ResolvedAddress[] = []
+    for (const answer of answers) {
+      const ip = parseSystemAddress(answer.address)
+      if (ip) addresses.push({ ip, port: answer.port ?? port, given: answer.given === true })
+    }
+    if (addresses.length === 0) throw new EgressError('RESOLVE_FAILED', `${name} has no address`)
+    return addresses
+  }
+
+  #ask(name: string, port: number, generation: number): Promise<readonly ResolverAnswer[]> {
+    const key = `${generation} ${port} ${name}`
+    const known = this.#entries.get(key)
+    if (known && this.#now() < known.expiresAt) return known.answer
+    if (this.#pending >= MAX_PENDING) {
+      return Promise.reject(
+        new EgressError('RESOLVE_TIMEOUT', `${MAX_PENDING} look-ups are under way`),
+      )
+    }
+    this.#pending++
+    const entry: Entry = { answer: this.#look(name, port), expiresAt: Infinity }
+    const settle = (lifetimeMs: number) => {
+      this.#pending--
+      entry.expiresAt = this.#now() + lifetimeMs
+    }
+    entry.answer.then(
+      () => settle(CACHE_MS),
+      () => settle(0),
+    )
+    this.#entries.delete(key)
+    this.#entries.set(key, entry)
+    this.#forgetOldest()
+    return entry.answer
+  }
+
+  async #look(name: string, port: number): Promise<readonly ResolverAnswer[]> {
+    try {
+      return await this.#resolver(name, port)
+    } catch (error) {
+      if (error instanceof EgressError) throw error
+      const code = (error as NodeJS.ErrnoException).code
+      throw new EgressError('RESOLVE_FAILED', `${name} cannot be resolved (${code ?? 'error'})`, {
+        cause: error,
+      })
+    }
+  }
+
+  #forgetOldest(): void {
+    const now = this.#now()
+    for (const [key, entry] of this.#entries) {
+      if (this.#entries.size <= MAX_CACHED && entry.expiresAt > now) return
+      if (entry.expiresAt === Infinity) return
+      this.#entries.delete(key)
+    }
+  }
+}
+
+async function withTimeout<T>(promise: Promise<T>, timeoutMs: number, name: string): Promise<T> {
+  if (timeoutMs === 0) return promise
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new EgressError('RESOLVE_TIMEOUT', `${name} was not resolved within ${timeoutMs} ms`))
+    }, timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

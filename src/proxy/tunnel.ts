@@ -1,0 +1,316 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import {
+  admit,
+  type Admitted,
+  clientKey,
+  isRefusal,
+  type LiveTunnel,
+  type ProxyCore,
+  recordAllowed,
+  recordRefusal,
+} from './core.ts'
+import type { DialResult } from './dial.ts'
+import {
+  type Flight,
+  type FlightNote,
+  type FlightVerdict,
+  judgeFlight,
+  MAX_FLIGHT_BYTES,
+  readFlight,
+  tlsAlert,
+} from './first-flight.ts'
+import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from './refuse.ts'
+import { pump, type RelayCause, resetSocket, type SocketPair, tieSockets } from './relay.ts'
+import { readConnect } from './request-head.ts'
+
+const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n'
+const REFUSED_TUNNEL_LINGER_MS = 1_000
+
+/** HTTP can only be served here if nobody has been answered yet. */
+const SPEAKS_FIRST: Extract<FlightVerdict, { kind: 'refuse' }> = {
+  kind: 'refuse',
+  reason: 'not-tls',
+  why: 'HTTP to a server that speaks first',
+  note: {},
+  alert: undefined,
+}
+
+/** Serves a client that speaks HTTP inside its tunnel; `upstream` is a connection that is open already. */
+export type ServeHttp = (client: Socket, admitted: Admitted, upstream: Socket) => void
+
+/**
+ * One CONNECT, from its head to the end of the tunnel:
+ *
+ *     client ──CONNECT──▶ admit ──▶ slot ──▶ dial (resolve, vet, connect) ──▶ 200 ──▶ first flight ──▶ relay
+ *                           │         │        │                                          │
+ *                           ▼         ▼        ▼                                          ▼
+ *                          4xx      503/429  403/50x                             alert, close, or HTTP served
+ */
+export async function serveConnect(
+  core: ProxyCore,
+  request: IncomingMessage,
+  client: Socket,
+  head: Buffer,
+  serveHttp: ServeHttp,
+): Promise<void> {
+  const accept = request.headers.accept
+  const refuse = (refused: Refusal) => {
+    recordRefusal(core, refused)
+    refuseOnSocket(client, refused, accept)
+  }
+  const admitted = admit(core, request, {
+    via: 'connect',
+    isTrusted: false,
+    read: () => readConnect(request),
+  })
+  if (isRefusal(admitted)) return refuse(admitted)
+
+  const slot = takeSlot(core, client, admitted)
+  if ('reason' in slot) return refuse(slot)
+  client.once('close', slot.free)
+
+  const dialled = await dialFor(core, client, admitted)
+  if (client.destroyed) {
+    if (dialled.kind === 'connected') dialled.socket.destroy()
+    return
+  }
+  if (dialled.kind === 'failed') return refuse(dialRefusal(admitted, dialled))
+  recordAllowed(core, admitted, dialled.address)
+
+  client.write(ESTABLISHED)
+  if (head.length > 0) client.unshift(head)
+  await runTunnel(core, client, dialled.socket, admitted, serveHttp)
+}
+
+/** A dial that ends when the client goes. */
+export async function dialFor(
+  core: ProxyCore,
+  client: Socket,
+  admitted: Admitted,
+): Promise<DialResult> {
+  const abort = new AbortController()
+  const onClose = () => abort.abort()
+  client.once('close', onClose)
+  const { policy, generation } = core
+  const { target, decision } = admitted
+  const result = await core.dialer.dial({
+    target,
+    decision,
+    policy,
+    generation,
+    signal: abort.signal,
+  })
+  client.removeListener('close', onClose)
+  return result
+}
+
+/** The refusal that a failed dial is. */
+export function dialRefusal(
+  admitted: Admitted,
+  failed: Extract<DialResult, { kind: 'failed' }>,
+): Refusal {
+  const { reason, detail, timedOut, address } = failed
+  const { target } = admitted
+  const { host, port } = describeHost(target)
+  return refusal({
+    reason,
+    detail: `${host}:${port}: ${detail}`,
+    target,
+    via: target.via,
+    ...(timedOut && { status: 504 }),
+    ...(address !== undefined && { address }),
+    ...(reason === 'special-address' && { decision: { verdict: 'deny', reason } as const }),
+  })
+}
+
+function takeSlot(
+  core: ProxyCore,
+  client: Socket,
+  admitted: Admitted,
+): Refusal | { free: () => void } {
+  const { limits, clients } = core
+  const key = clientKey(client)
+  const total = core.openSlots
+  const own = clients.get(key) ?? 0
+  const refuse = (detail: string, status: number) =>
+    refusal({ reason: 'limit', detail, status, target: admitted.target, via: 'connect' })
+  if (limits.maxTunnelsPerClient > 0 && own >= limits.maxTunnelsPerClient) {
+    return refuse(`this client has ${own} tunnels, the most it may have`, 429)
+  }
+  if (total >= limits.maxTunnels)
+    return refuse(`${total} tunnels are open, the most there may be`, 503)
+  clients.set(key, own + 1)
+  core.openSlots++
+  const free = () => {
+    core.openSlots--
+    const left = (clients.get(key) ?? 1) - 1
+    if (left > 0) clients.set(key, left)
+    else clients.delete(key)
+  }
+  return { free }
+}
+
+async function runTunnel(
+  core: ProxyCore,
+  client: Socket,
+  upstream: Socket,
+  admitted: Admitted,
+  serveHttp: ServeHttp,
+): Promise<void> {
+  const { target } = admitted
+  const pair = tieSockets(client, upstream, core.limits.tunnelIdleMs)
+  const log = logTunnel(core, { client, upstream, admitted, pair })
+  const stopDown = pump(upstream, client)
+  if (target.host.kind === 'ip') {
+    pump(client, upstream)
+    return log.finish(await pair.closed)
+  }
+  const opening = await readOpening(client, core.limits.firstFlightTimeoutMs)
+  if (client.destroyed) return log.finish(await pair.closed)
+  const verdict =
+    opening.bytes.length === 0
+      ? ({ kind: 'pass', note: {} } satisfies FlightVerdict)
+      : judgeFlight(core.policy, target, opening.flight, core.now())
+  switch (verdict.kind) {
+    case 'pass':
+      log.note(verdict.note)
+      if (opening.bytes.length > 0) upstream.write(opening.bytes)
+      pump(client, upstream)
+      if (opening.ended) upstream.end()
+      return log.finish(await pair.closed)
+    case 'serve-http':
+      if (upstream.bytesRead > 0) break
+      pair.release()
+      stopDown()
+      client.unshift(opening.bytes)
+      log.finishWith(client)
+      return serveHttp(client, admitted, upstream)
+    case 'refuse':
+      break
+  }
+  pair.release()
+  stopDown()
+  upstream.destroy()
+  log.drop()
+  const refused: Extract<FlightVerdict, { kind: 'refuse' }> =
+    verdict.kind === 'refuse' ? verdict : SPEAKS_FIRST
+  recordRefusal(
+    core,
+    refusal({
+      reason: refused.reason,
+      detail: refused.why,
+      target,
+      via: 'connect',
+      ...(refused.note.sni !== undefined && { sni: refused.note.sni }),
+    }),
+  )
+  if (refused.alert !== undefined) client.write(tlsAlert(refused.alert))
+  client.end()
+  closeWithin(client, REFUSED_TUNNEL_LINGER_MS)
+}
+
+interface Opening {
+  readonly bytes: Buffer
+  readonly flight: Flight
+  /** True if the client ended its side already. */
+  readonly ended: boolean
+}
+
+/** Reads what a client sends first until it can be told what it is; the time runs from the first byte. */
+function readOpening(client: Socket, timeoutMs: number): Promise<Opening> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let timer: NodeJS.Timeout | undefined
+    const settle = (flight: Flight, ended: boolean) => {
+      clearTimeout(timer)
+      client.removeListener('data', onData)
+      client.removeListener('end', onEnd)
+      client.removeListener('close', onEnd)
+      client.pause()
+      resolve({ bytes: Buffer.concat(chunks), flight, ended })
+    }
+    const unfinished = (): Flight => ({ kind: 'incomplete', tls: chunks[0]?.[0] === 22 })
+    // Half a line with an end behind it can be no request any more.
+    const onEnd = () => settle(chunks[0]?.[0] === 22 ? unfinished() : { kind: 'not-tls' }, true)
+    const onData = (chunk: Buffer) => {
+      if (timer === undefined && timeoutMs > 0) {
+        timer = setTimeout(() => settle(unfinished(), false), timeoutMs)
+      }
+      chunks.push(chunk)
+      if (chunks.length > 1) chunks.splice(0, chunks.length, Buffer.concat(chunks))
+      const flight = readFlight((chunks[0] ?? chunk).subarray(0, MAX_FLIGHT_BYTES))
+      if (flight.kind !== 'more') settle(flight, false)
+    }
+    client.on('data', onData)
+    client.on('end', onEnd)
+    client.on('close', onEnd)
+    client.resume()
+  })
+}
+
+interface TunnelParts {
+  readonly client: Socket
+  readonly upstream: Socket
+  readonly admitted: Admitted
+  readonly pair: SocketPair
+}
+
+/** Keeps the books of one tunnel: what a drain may end, and the event when it has ended. */
+export function logTunnel(core: ProxyCore, tunnel: TunnelParts) {
+  const { client, upstream, admitted, pair } = tunnel
+  const { target } = admitted
+  const { generation } = core
+  const startedAt = core.now()
+  const written = client.bytesWritten
+  const before = { up: upstream.bytesWritten, down: upstream.bytesRead }
+  let note: FlightNote = {}
+  let live: LiveTunnel = { destroy: (cause) => pair.destroy(cause) }
+  core.tunnels.add(live)
+  const record = (cause: RelayCause, bytesUp: number, bytesDown: number) => {
+    core.tunnels.delete(live)
+    core.counters.bytesUp += bytesUp
+    core.counters.bytesDown += bytesDown
+    const ms = Math.max(0, Math.round(core.now() - startedAt))
+    core.emit({
+      type: 'tunnel_closed',
+      data: {
+        ...describeHost(target),
+        via: target.via,
+        generation,
+        bytes_up: bytesUp,
+        bytes_down: bytesDown,
+        ms,
+        cause,
+        ...note,
+      },
+    })
+  }
+  return {
+    note(found: FlightNote) {
+      note = found
+    },
+    finish(cause: RelayCause) {
+      record(cause, upstream.bytesWritten - before.up, upstream.bytesRead - before.down)
+    },
+    /** Hands the client over: the tunnel lasts as long as its connection. */
+    finishWith(socket: Socket) {
+      const read = socket.bytesRead - socket.readableLength
+      let cause: RelayCause = 'end'
+      core.tunnels.delete(live)
+      live = {
+        destroy(found) {
+          cause = found
+          resetSocket(socket)
+        },
+      }
+      core.tunnels.add(live)
+      socket.once('close', () =>
+        record(cause, socket.bytesRead - read, socket.bytesWritten - written),
+      )
+    },
+    drop() {
+      core.tunnels.delete(live)
+    },
+  }
+}

@@ -1,0 +1,100 @@
+import { Agent, type AgentOptions, type ClientRequestArgs } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
+import type { Policy } from '../policy/policy.ts'
+import { formatTarget } from '../policy/target.ts'
+import type { Admitted, ProxyCore } from './core.ts'
+import type { DialResult } from './dial.ts'
+
+/** How long an upstream connection may wait for its next request, in milliseconds. */
+const IDLE_MS = 4_000
+const MAX_IDLE = 256
+
+type FailedDial = Extract<DialResult, { kind: 'failed' }>
+
+/** A dial that failed, as an error that a request can be ended with. */
+export class DialError extends Error {
+  override readonly name = 'DialError'
+  readonly failed: FailedDial
+
+  constructor(failed: FailedDial) {
+    super(failed.detail)
+    this.failed = failed
+  }
+}
+
+/** What a request gives its agent besides what Node knows. */
+export interface PooledRequestArgs extends ClientRequestArgs {
+  readonly admitted: Admitted
+  /** Aborted when nobody waits for the connection any more. */
+  readonly dialSignal: AbortSignal
+}
+
+type OnCreate = (error: Error | null, stream: Duplex) => void
+
+/** Keeps upstream connections of one policy generation, by host and port; each one was dialled through vetting. */
+export class VettedAgent extends Agent {
+  readonly #core: ProxyCore
+  readonly #generation: number
+  readonly #policy: Policy
+  #ready: Socket | undefined
+
+  /** `ready` is a connection that is open already; it serves the first request. */
+  constructor(core: ProxyCore, ready?: Socket) {
+    const options: AgentOptions = {
+      keepAlive: true,
+      maxFreeSockets: MAX_IDLE,
+      timeout: IDLE_MS,
+      scheduling: 'lifo',
+    }
+    super(options)
+    this.#core = core
+    this.#generation = core.generation
+    this.#policy = core.policy
+    this.#ready = ready
+  }
+
+  /** Closes the connections that no request uses; the others close when theirs has ended. */
+  destroyFree(): void {
+    for (const sockets of Object.values(this.freeSockets)) {
+      for (const socket of sockets ?? []) socket.destroy()
+    }
+    this.maxFreeSockets = 0
+  }
+
+  override getName(options: PooledRequestArgs): string {
+    return `${formatTarget(options.admitted.target)} ${this.#generation}`
+  }
+
+  override createConnection(
+    options: ClientRequestArgs,
+    callback?: OnCreate,
+  ): Duplex | null | undefined {
+    const ready = this.#ready
+    this.#ready = undefined
+    if (ready && !ready.destroyed) {
+      // It was paused by hand, and Node's client only starts to read a socket that was not.
+      process.nextTick(() => ready.resume())
+      return ready
+    }
+    const { admitted, dialSignal } = options as PooledRequestArgs
+    const { target, decision } = admitted
+    const request = {
+      target,
+      decision,
+      policy: this.#policy,
+      generation: this.#generation,
+      signal: dialSignal,
+    }
+    // Node takes an error without a socket; its type does not say so.
+    const fail = (error: Error) => callback?.(error, undefined as never)
+    this.#core.dialer.dial(request).then(
+      (result) => {
+        if (result.kind === 'connected') callback?.(null, result.socket)
+        else fail(new DialError(result))
+      },
+      (error: unknown) => fail(error instanceof Error ? error : new Error(String(error))),
+    )
+    return undefined
+  }
+}

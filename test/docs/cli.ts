@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { runCli } from '../support/run-cli.ts'
+
+const text = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
+
+t.test('the help in docs/cli.md is what the commands print', async (t) => {
+  const blocks = text.matchAll(/^## (.+)\n[\s\S]*?```text\n([\s\S]*?)```/gm)
+  const documented: string[] = []
+  for (const [, title = '', block = ''] of blocks) {
+    const argv = title === 'iterion-egress' ? [] : title.split(' ')
+    documented.push(title)
+    const { stdout } = await runCli([...argv, '--help'])
+    t.equal(block, stdout, title)
+  }
+  t.strictSame(documented, ['iterion-egress', 'serve', 'test', 'explain', 'lint', 'presets', 'presets list', 'presets show', 'schema'])
+})
