@@ -14,8 +14,6 @@ export const ERROR_MEANINGS = {
   PRESET_CYCLE: 'presets extend each other in a ring',
   RESOLVE_FAILED: 'a name has no address',
   RESOLVE_TIMEOUT: 'the resolver did not answer in time',
-  DIAL_FAILED: 'no vetted address accepted a connection',
-  DIAL_TIMEOUT: 'no vetted address accepted a connection in time',
   LISTEN_FAILED: 'the proxy cannot listen where it was told to',
   EVENTS_FAILED: 'the event log cannot be opened',
   RUNTIME_UNSUPPORTED: 'this Node.js is too old to be trusted with HTTP from strangers',

@@ -28,8 +28,6 @@ const BY_CODE: Readonly<Record<ErrorCode, ExitCode>> = {
   PRESET_CYCLE: EXIT.fileInvalid,
   RESOLVE_FAILED: EXIT.hostCannot,
   RESOLVE_TIMEOUT: EXIT.hostCannot,
-  DIAL_FAILED: EXIT.hostCannot,
-  DIAL_TIMEOUT: EXIT.hostCannot,
   LISTEN_FAILED: EXIT.hostCannot,
   EVENTS_FAILED: EXIT.hostCannot,
   RUNTIME_UNSUPPORTED: EXIT.hostCannot,

@@ -191,7 +191,8 @@ function foldLabel(label: string, whole: string): string | PatternFault {
       : bad('** may only be the first label')
   }
   if (label.indexOf('*') !== label.lastIndexOf('*')) return bad('at most one * in a label')
-  const lower = label.normalize('NFC').toLowerCase()
+  // Character by character: toLowerCase makes a final sigma of the last one of a word, and IDNA does not.
+  const lower = Array.from(label.normalize('NFC'), (char) => char.toLowerCase()).join('')
   // The Kelvin sign alone of all characters becomes an ASCII letter by that.
   const isFolded = label.includes('\u212a')
   if (!isFolded && /^[a-z\d_*-]+$/.test(lower)) {

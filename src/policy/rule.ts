@@ -78,20 +78,16 @@ function readHost(host: string) {
 }
 
 /** The host that was meant. What is offered loads: a second fault is corrected as well, or nothing is offered. */
-function correctHost(host: string, isWide: boolean): string | undefined {
-  let text = host
-  for (let tries = 0; tries < 4; tries++) {
-    const { bang, pattern, portText } = readHost(text)
-    if (pattern.kind !== 'bad') {
-      if (portText !== undefined && parsePortRange(portText) === undefined) return undefined
-      const tooWide =
-        pattern.kind === 'name' && bang === '' && !isWide && spansPublicSuffix(pattern)
-      return tooWide ? undefined : text
-    }
-    if (pattern.correction === undefined) return undefined
-    text = `${bang}${pattern.correction}${portText === undefined ? '' : `:${portText}`}`
+function correctHost(host: string, isWide: boolean, tries = 4): string | undefined {
+  const { bang, pattern, portText } = readHost(host)
+  if (pattern.kind === 'bad') {
+    if (pattern.correction === undefined || tries === 0) return undefined
+    const ports = portText === undefined ? '' : `:${portText}`
+    return correctHost(`${bang}${pattern.correction}${ports}`, isWide, tries - 1)
   }
-  return undefined
+  if (portText !== undefined && parsePortRange(portText) === undefined) return undefined
+  const tooWide = pattern.kind === 'name' && bang === '' && !isWide && spansPublicSuffix(pattern)
+  return tooWide ? undefined : host
 }
 
 /**

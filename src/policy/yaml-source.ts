@@ -225,7 +225,7 @@ export class YamlSource {
     const { line } = this.#place(offset)
     const item = /^\s*-\s+(?=[!*&|>%@`[{])(.+?)\s*(?:\s#.*)?$/.exec(this.lineAt(line))?.[1]
     if (item === undefined || /^[{]/.test(item)) return undefined
-    const words = /^!/.test(item) ? item.split(/\s+/) : [item]
+    const words = item.startsWith('!') ? item.split(/\s+/) : [item]
     return words.map((word) => `- ${JSON.stringify(word)}`).join(' and on its own line ')
   }
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import path from 'node:path'
-import t from 'tap'
+import tap from 'tap'
 import { runCli } from '../support/run-cli.ts'
 
 const BIN = new URL('../../bin/iterion-egress.js', import.meta.url).pathname
@@ -80,57 +80,60 @@ function eventsIn(file: string): { seq: number; type: string; data: Record<strin
     .map((line) => JSON.parse(line))
 }
 
-t.test('serve says where it is, serves, records, and drains on SIGTERM with code 0', async (t) => {
-  const dir = t.testdir()
-  const events = path.join(dir, 'events.jsonl')
-  const upstream = createHttpServer((_request, response) => response.end('hello'))
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-  t.teardown(() => upstream.close())
-  const { port: upstreamPort } = upstream.address() as AddressInfo
-  const resolve = `allowed.test:80:127.0.0.1:${upstreamPort}`
-  const served = await serve(dir, [
-    '--rule',
-    'allowed.test',
-    '--events',
-    events,
-    '--audit',
-    '--run-id',
-    'r1',
-    '--resolve',
-    resolve,
-  ])
-  t.match(served.ready, {
-    listen: /^127\.0\.0\.1:\d+$/,
-    proxy_url: `http://${served.ready.listen}`,
-  })
-  t.equal(statSync(path.join(dir, 'ready.json')).mode & 0o777, 0o600)
-  t.match(served.output().stdout, `HTTPS_PROXY=http://${served.ready.listen}`)
-  t.match(served.output().stderr, /warning: no token/)
-  const allowed = await ask(
-    served.port,
-    'GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n',
-  )
-  t.match(allowed, /^HTTP\/1\.1 200 OK[\s\S]*hello$/)
-  const denied = await ask(
-    served.port,
-    'CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n',
-  )
-  t.match(denied, /^HTTP\/1\.1 403 egress denied: no rule allows evil\.test:443\r\n/)
-  t.equal(await served.end(), 0)
-  const records = eventsIn(events)
-  t.strictSame(
-    records.map(({ seq }) => seq),
-    [1, 2, 3],
-  )
-  t.strictSame(
-    records.map(({ type }) => type),
-    ['policy_loaded', 'network_allowed', 'network_blocked'],
-  )
-  t.match(records[1], { run_id: 'r1', data: { host: 'allowed.test', address: '127.0.0.1' } })
-})
+void tap.test(
+  'serve says where it is, serves, records, and drains on SIGTERM with code 0',
+  async (t) => {
+    const dir = t.testdir()
+    const events = path.join(dir, 'events.jsonl')
+    const upstream = createHttpServer((_request, response) => response.end('hello'))
+    upstream.listen(0, '127.0.0.1')
+    await once(upstream, 'listening')
+    t.teardown(() => upstream.close())
+    const { port: upstreamPort } = upstream.address() as AddressInfo
+    const resolve = `allowed.test:80:127.0.0.1:${upstreamPort}`
+    const served = await serve(dir, [
+      '--rule',
+      'allowed.test',
+      '--events',
+      events,
+      '--audit',
+      '--run-id',
+      'r1',
+      '--resolve',
+      resolve,
+    ])
+    t.match(served.ready, {
+      listen: /^127\.0\.0\.1:\d+$/,
+      proxy_url: `http://${served.ready.listen}`,
+    })
+    t.equal(statSync(path.join(dir, 'ready.json')).mode & 0o777, 0o600)
+    t.match(served.output().stdout, `HTTPS_PROXY=http://${served.ready.listen}`)
+    t.match(served.output().stderr, /warning: no token/)
+    const allowed = await ask(
+      served.port,
+      'GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n',
+    )
+    t.match(allowed, /^HTTP\/1\.1 200 OK[\s\S]*hello$/)
+    const denied = await ask(
+      served.port,
+      'CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n',
+    )
+    t.match(denied, /^HTTP\/1\.1 403 egress denied: no rule allows evil\.test:443\r\n/)
+    t.equal(await served.end(), 0)
+    const records = eventsIn(events)
+    t.strictSame(
+      records.map(({ seq }) => seq),
+      [1, 2, 3],
+    )
+    t.strictSame(
+      records.map(({ type }) => type),
+      ['policy_loaded', 'network_allowed', 'network_blocked'],
+    )
+    t.match(records[1], { run_id: 'r1', data: { host: 'allowed.test', address: '127.0.0.1' } })
+  },
+)
 
-t.test(
+void tap.test(
   'with a token the ready file has the whole URL, and nothing that is printed has the token',
   async (t) => {
     const dir = t.testdir()
@@ -158,20 +161,23 @@ t.test(
   },
 )
 
-t.test('events go to standard output with -, text for people then to standard error', async (t) => {
-  const served = await serve(t.testdir(), ['--rule', 'allowed.test', '--events', '-'])
-  await ask(served.port, 'CONNECT evil.test:443 HTTP/1.1\r\n\r\n')
-  t.equal(await served.end(), 0)
-  const { stdout, stderr } = served.output()
-  const types = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).type)
-  t.strictSame(types, ['policy_loaded', 'network_blocked'])
-  t.match(stderr, /listens on/)
-})
+void tap.test(
+  'events go to standard output with -, text for people then to standard error',
+  async (t) => {
+    const served = await serve(t.testdir(), ['--rule', 'allowed.test', '--events', '-'])
+    await ask(served.port, 'CONNECT evil.test:443 HTTP/1.1\r\n\r\n')
+    t.equal(await served.end(), 0)
+    const { stdout, stderr } = served.output()
+    const types = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).type)
+    t.strictSame(types, ['policy_loaded', 'network_blocked'])
+    t.match(stderr, /listens on/)
+  },
+)
 
-t.test('SIGTERM ends an open tunnel when the drain time is over', async (t) => {
+void tap.test('SIGTERM ends an open tunnel when the drain time is over', async (t) => {
   const upstream = createServer((socket) => socket.on('error', () => undefined))
   upstream.listen(0, '127.0.0.1')
   await once(upstream, 'listening')
@@ -179,21 +185,23 @@ t.test('SIGTERM ends an open tunnel when the drain time is over', async (t) => {
   const { port } = upstream.address() as AddressInfo
   const dir = t.testdir()
   const served = await serve(dir, [
-    ...['--rule', 'allowed.test:22', '--resolve', `allowed.test:22:127.0.0.1:${port}`],
-    ...['--limit', 'drainTimeoutMs=100', '--events', path.join(dir, 'e')],
+    '--rule=allowed.test:22',
+    `--resolve=allowed.test:22:127.0.0.1:${port}`,
+    '--limit=drainTimeoutMs=100',
+    `--events=${path.join(dir, 'e')}`,
   ])
   const client = connect(served.port, '127.0.0.1', () =>
     client.write('CONNECT allowed.test:22 HTTP/1.1\r\n\r\n'),
   )
   client.on('error', () => undefined)
   await once(client, 'data')
-  const closed = once(client, 'close')
+  const closed = new Promise((resolve) => client.once('close', resolve))
   t.equal(await served.end(), 0)
   await closed
   t.match(eventsIn(path.join(dir, 'e')).at(-1), { type: 'tunnel_closed', data: { cause: 'drain' } })
 })
 
-t.test('a policy file that does not load stops the start', async (t) => {
+void tap.test('a policy file that does not load stops the start', async (t) => {
   const file = path.join(t.testdir(), 'policy.yaml')
   writeFileSync(file, 'rules:\n  - !evil.test good.test\n')
   const { code, stderr } = await runCli(['serve', '--policy', file, '--listen', '127.0.0.1:0'])
@@ -201,7 +209,7 @@ t.test('a policy file that does not load stops the start', async (t) => {
   t.match(stderr, /YAML tags are not allowed/)
 })
 
-t.test('a port that is taken is told', async (t) => {
+void tap.test('a port that is taken is told', async (t) => {
   const taken = createServer()
   taken.listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -218,7 +226,7 @@ t.test('a port that is taken is told', async (t) => {
   t.match(stderr, `cannot listen on 127.0.0.1:${port}: the port is taken`)
 })
 
-t.test('a ready file that cannot be written ends the start', async (t) => {
+void tap.test('a ready file that cannot be written ends the start', async (t) => {
   const file = path.join(t.testdir(), 'no', 'such', 'folder')
   const { code, stderr } = await runCli([
     'serve',

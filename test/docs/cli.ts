@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
-import t from 'tap'
+import tap from 'tap'
 import { runCli } from '../support/run-cli.ts'
 
 const text = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
 
-t.test('the help in docs/cli.md is what the commands print', async (t) => {
+void tap.test('the help in docs/cli.md is what the commands print', async (t) => {
   const blocks = text.matchAll(/^## (.+)\n[\s\S]*?```text\n([\s\S]*?)```/gm)
   const documented: string[] = []
   for (const [, title = '', block = ''] of blocks) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
-import t from 'tap'
+import tap from 'tap'
 import { parse } from 'yaml'
 import { decide } from '../../src/policy/decide.ts'
 import { lintRules } from '../../src/policy/lint.ts'
@@ -23,26 +23,26 @@ function verdictOf(text: string, by = policy): string {
   return verdict === 'allow' ? verdict : `${verdict} (${reason})`
 }
 
-t.test('hosts that common client runs need are allowed by iterion-default', async (t) => {
+void tap.test('hosts that common client runs need are allowed by iterion-default', async (t) => {
   const needed = fixture<{ target: string; client: string; step: string }>('hosts-needed.yaml')
   t.ok(needed.length >= 150, `${needed.length} entries`)
   for (const { target, client, step } of needed) t.equal(verdictOf(target), 'allow', `${target}: ${client}, ${step}`)
 })
 
-t.test('hosts that must stay out are denied by iterion-default', async (t) => {
+void tap.test('hosts that must stay out are denied by iterion-default', async (t) => {
   const keptOut = fixture<{ target: string; why: string }>('hosts-kept-out.yaml')
   t.ok(keptOut.length >= 150, `${keptOut.length} entries`)
   for (const { target, why } of keptOut) t.match(verdictOf(target), /^deny/, `${target}: ${why}`)
 })
 
-t.test('the registry that npm is configured for is allowed, by its zone', async (t) => {
+void tap.test('the registry that npm is configured for is allowed, by its zone', async (t) => {
   const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8', cwd: '/' }).trim()
   if (!new URL(registry).hostname.endsWith('.npmjs.org')) {
     t.pass('npm is configured for another registry')
   } else t.equal(verdictOf(registry), 'allow', 'npm: packuments and tarballs')
 })
 
-t.test('the archives that apt is configured for are allowed, over http and https', async (t) => {
+void tap.test('the archives that apt is configured for are allowed, over http and https', async (t) => {
   const hosts = aptHosts().filter((host) => host.endsWith('.debian.org'))
   if (hosts.length === 0) t.pass('apt is configured for other archives, or is not there')
   for (const host of hosts) {
@@ -61,7 +61,7 @@ function aptHosts(): string[] {
 }
 
 for (const name of catalog.names) {
-  t.test(`preset ${name}`, async (t) => {
+  void tap.test(`preset ${name}`, async (t) => {
     const preset = catalog.get(name)
     const parts = expandPreset(name, catalog)
     const rules = parts.flatMap((part) => part.rules)
@@ -82,13 +82,13 @@ for (const name of catalog.names) {
   })
 }
 
-t.test('iterion-default is its five families and nothing else', async (t) => {
+void tap.test('iterion-default is its five families and nothing else', async (t) => {
   const preset = catalog.get('iterion-default')
   t.strictSame(preset.extends.map((one) => one.name), ['llm', 'registries', 'forges', 'apt', 'nix'])
   t.strictSame(preset.rules, [])
 })
 
-t.test('no sample of a wildcard reaches further than one label or a foreign port', async (t) => {
+void tap.test('no sample of a wildcard reaches further than one label or a foreign port', async (t) => {
   for (const rule of policy.rules) {
     if (rule.effect === 'exclude' || !rule.pattern.text.startsWith('*.')) continue
     const zone = rule.pattern.text.slice(2)
@@ -97,7 +97,7 @@ t.test('no sample of a wildcard reaches further than one label or a foreign port
   }
 })
 
-t.test('every target of the lists can be read', async (t) => {
+void tap.test('every target of the lists can be read', async (t) => {
   for (const name of ['hosts-needed.yaml', 'hosts-kept-out.yaml']) {
     for (const { target } of fixture<{ target: string }>(name)) {
       const read = parseTarget(target)
