@@ -145,3 +145,8 @@ export function classifyIp(ip: IpAddress): AddressClass {
   }
   return PUBLIC
 }
+
+/** True for an address that always is the machine that dials it: loopback, and the unspecified address. */
+export function isThisHost(ip: IpAddress): boolean {
+  return ip.words.every((word) => word === 0) || classifyIp(ip).kind === 'loopback'
+}

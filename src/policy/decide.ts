@@ -1,4 +1,4 @@
-import { classifyIp, embeddedIpv4 } from './address-kind.ts'
+import { classifyIp, embeddedIpv4, isThisHost } from './address-kind.ts'
 import { cidrCovers, type IpAddress } from './address.ts'
 import { localNameKind } from './local-names.ts'
 import { isWildcard } from './pattern.ts'
@@ -120,8 +120,8 @@ function withoutRule(
 
 /**
  * True if a rule opens an address of the floor on this port: an address rule that lies wholly inside one range of the
- * floor and that no later exclusion takes back. Metadata, addresses that are special only by the IPv4 address they
- * carry, and whatever is asked `exactly` open by a rule for that very address and port alone.
+ * floor and that no later exclusion takes back. Metadata, this machine, addresses that are special only by the IPv4
+ * address they carry, and whatever is asked `exactly` open by a rule for that very address and port alone.
  */
 export function opensFloor(
   policy: Policy,
@@ -131,11 +131,12 @@ export function opensFloor(
   exactly = false,
 ): boolean {
   const { kind, floor } = classifyIp(ip)
+  const needsExactRule = exactly || kind === 'metadata' || isThisHost(ip)
   for (const rule of policy.addresses.bucket(ip)) {
     if (!portsContain(rule.ports, port) || !isLive(rule, nowMs)) continue
     if (rule.effect === 'exclude') return false
     if (isExactAddressRule(rule, port)) return true
-    if (exactly || kind === 'metadata' || floor === undefined) continue
+    if (needsExactRule || floor === undefined) continue
     if (rule.pattern.kind === 'ip' && cidrCovers(floor, rule.pattern.cidr)) return true
   }
   return false

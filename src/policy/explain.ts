@@ -1,3 +1,4 @@
+import { localNameKind } from './local-names.ts'
 import { embeddedIpv4 } from './address-kind.ts'
 import { decide, type Decision, excludedInside } from './decide.ts'
 import { describePattern, matchesPattern } from './pattern.ts'
@@ -76,9 +77,11 @@ export function suggestRule(decision: Decision, target: Target | BadTarget): str
     case 'metadata-address':
       return `"${formatHost(target.host)}:${target.port}"`
     case 'special-address':
-      return target.host.kind === 'ip'
-        ? `"${formatHost(target.host)}:${target.port}"`
-        : `{ host: "${target.host.name}", ports: [${target.port}], private: true }`
+      if (target.host.kind === 'ip') return `"${formatHost(target.host)}:${target.port}"`
+      // A local name leads to this machine: naming it opens the look-up, and never the address.
+      return localNameKind(target.host.name) === undefined
+        ? `{ host: "${target.host.name}", ports: [${target.port}], private: true }`
+        : undefined
     default:
       return undefined
   }

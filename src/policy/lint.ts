@@ -1,6 +1,6 @@
 import { formatProblem, type Problem } from '../errors.ts'
-import { classifyIp } from './address-kind.ts'
-import { cidrCovers, lastOf } from './address.ts'
+import { classifyIp, isThisHost } from './address-kind.ts'
+import { cidrCovers, familyBits, lastOf } from './address.ts'
 import { LiteralIndex } from './literal-index.ts'
 import { patternCovers } from './overlap.ts'
 import { spansRentedZone } from './width.ts'
@@ -9,7 +9,7 @@ import { formatOrigin, isExactAddressRule, isLive, type Rule } from './rule.ts'
 
 /** What `lint` has to say about a rule that loads. */
 export interface LintWarning {
-  readonly kind: 'duplicate' | 'never-wins' | 'expired' | 'rented-zone'
+  readonly kind: 'duplicate' | 'never-wins' | 'expired' | 'opens-nothing' | 'rented-zone'
   readonly rule: Rule
   readonly message: string
 }
@@ -31,6 +31,14 @@ export function lintRules(rules: readonly Rule[], nowMs: number): LintWarning[] 
         message: `${rule.text} never wins: ${by.text} (${formatOrigin(by.origin)}) comes later and covers it`,
       })
     }
+    if (opensNothing(rule)) {
+      const form = `${rule.pattern.text.includes(':') ? `[${rule.pattern.text}]` : rule.pattern.text}:PORT`
+      warnings.push({
+        kind: 'opens-nothing',
+        rule,
+        message: `${rule.text} opens nothing: such an address opens by itself and its port alone, as ${form}`,
+      })
+    }
     if (rule.effect === 'allow' && rule.pattern.kind === 'name' && spansRentedZone(rule.pattern)) {
       warnings.push({
         kind: 'rented-zone',
@@ -41,6 +49,15 @@ export function lintRules(rules: readonly Rule[], nowMs: number): LintWarning[] 
     if (rule.until === undefined) later.add(rule)
   }
   return warnings.toReversed()
+}
+
+/** True for an allow rule over metadata or this machine alone that does not name one address and its port. */
+function opensNothing({ effect, pattern, ports, namesPorts }: Rule): boolean {
+  if (effect === 'exclude' || pattern.kind === 'name') return false
+  const ends = [pattern.cidr.first, lastOf(pattern.cidr)]
+  const isSingle = pattern.cidr.bits === familyBits(pattern.cidr.first.family)
+  const closed = ends.every((ip) => classifyIp(ip).kind === 'metadata' || isThisHost(ip))
+  return closed && !(isSingle && namesPorts && ports.some(({ low, high }) => low === high))
 }
 
 /** A warning in the same form as a problem. */

@@ -8,6 +8,7 @@ import { isLive, type Rule } from '../../src/policy/rule.ts'
 import { lastInBucket } from '../../src/policy/rule-bucket.ts'
 import { seeded, seedOf, type Random } from '../support/random.ts'
 import { AFTER, BEFORE, NOW, ruleOf, targetOf, type Written } from '../support/policy-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 function place(rules: readonly Written[]) {
   return rules.map((rule, i) => Object.assign({}, ruleOf(rule, i + 1), { place: i }))
@@ -126,8 +127,8 @@ void tap.test('the index finds the rule that trying each would find', async (t) 
 
 void tap.test('many rules for one range cost no more than many ranges', async (t) => {
   const rules = place(Array.from({ length: 20_000 }, (_, i) => `10.0.0.0/8:${i + 1}`))
-  const started = performance.now()
+  const started = cpuTimeMs()
   const index = new AddressIndex(rules)
-  t.ok(performance.now() - started < 2000)
+  t.ok(cpuTimeMs() - started < 6000)
   t.equal(index.bucket({ family: 4, words: [0x0a000001] }).length, 20_000)
 })

@@ -3,6 +3,7 @@ import { EgressError } from '../../src/errors.ts'
 import { compilePolicy, type PolicyParts } from '../../src/policy/compile.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { AFTER, NOW, policyOf, ruleOf, targetOf, type Written } from '../support/policy-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 const rulesOf = (rules: readonly Written[]) => rules.map((rule, i) => ruleOf(rule, i + 1))
 
@@ -119,7 +120,7 @@ void tap.test('many exclusions and many exceptions take no quadratic time', asyn
   const exclusions = Array.from({ length: 30_000 }, (_, i) => `!**.n${i}.test`)
   const exceptions = Array.from({ length: 1000 }, (_, i) => `*.ok.n${29_999 - i}.test`)
   const rules = rulesOf([...exclusions, ...exceptions])
-  const started = performance.now()
+  const started = cpuTimeMs()
   compilePolicy({ mode: 'denylist', rules })
-  t.ok(performance.now() - started < 3000)
+  t.ok(cpuTimeMs() - started < 9000)
 })

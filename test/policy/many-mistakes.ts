@@ -5,6 +5,7 @@ import tap from 'tap'
 import { formatProblem } from '../../src/errors.ts'
 import { loadPolicy } from '../../src/presets/load-policy.ts'
 import { inShort, problemsOf } from '../support/problems-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 const FOLDER = fileURLToPath(new URL('../fixtures/policies', import.meta.url))
 const file = (name: string) => path.join(FOLDER, name)
@@ -147,9 +148,9 @@ void tap.test('a BOM and line ends of CR LF load', async (t) => {
 })
 
 void tap.test('billions of laughs are aliases, and told in no time', async (t) => {
-  const started = performance.now()
+  const started = cpuTimeMs()
   const problems = load('billion-laughs.yaml')
-  t.ok(performance.now() - started < 1000)
+  t.ok(cpuTimeMs() - started < 3000)
   t.equal(problems.length, 5)
   for (const { code } of problems) t.equal(code, 'POLICY_SYNTAX')
 })
@@ -167,12 +168,12 @@ void tap.test('a file of more than 16 MiB is refused without being read', async 
   const huge = path.join(dir, 'huge.yaml')
   writeFileSync(huge, '')
   truncateSync(huge, 100 * 1024 * 1024)
-  const started = performance.now()
+  const started = cpuTimeMs()
   t.match(
     problemsOf(() => loadPolicy(huge)),
     [{ code: 'FILE_UNREADABLE', message: /has 104857600 bytes; the most is 16777216/ }],
   )
-  t.ok(performance.now() - started < 500)
+  t.ok(cpuTimeMs() - started < 1500)
 })
 
 void tap.test('a good policy with a preset of its own loads, and its tests hold', async (t) => {

@@ -9,6 +9,7 @@ import {
   type Pattern,
   patternLabels,
 } from '../../src/policy/pattern.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 function pattern(text: string): Pattern {
   const parsed = parsePattern(text)
@@ -252,8 +253,8 @@ void tap.test('a pattern is told in words', async (t) => {
 void tap.test('a very long text is refused at once', async (t) => {
   const texts = ['a', '☕\ufe0f', 'ü', '*', '.', ':', '[', '1.', 'a.', '**.', '0x', '%', 'é\u0301']
   for (const text of texts) {
-    const started = performance.now()
+    const started = cpuTimeMs()
     t.equal(parsePattern(text.repeat(100_000)).kind, 'bad', text)
-    t.ok(performance.now() - started < 2000, `${text} in time`)
+    t.ok(cpuTimeMs() - started < 6000, `${text} in time`)
   }
 })

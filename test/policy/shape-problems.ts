@@ -3,6 +3,7 @@ import { policySchema, presetSchema } from '../../src/policy/schema.ts'
 import { checkShape } from '../../src/policy/shape-problems.ts'
 import { YamlSource } from '../../src/policy/yaml-source.ts'
 import { inShort } from '../support/problems-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 function check(text: string, schema: Parameters<typeof checkShape>[1] = policySchema): string[] {
   const source = new YamlSource(text, 'f.yaml')
@@ -99,7 +100,7 @@ void tap.test('a preset says what a preset must have', async (t) => {
 
 void tap.test('many unknown keys take no quadratic time', async (t) => {
   const text = Array.from({ length: 20_000 }, (_, i) => `k${i}: 443`).join('\n')
-  const started = performance.now()
+  const started = cpuTimeMs()
   t.equal(check(text).length, 20_000)
-  t.ok(performance.now() - started < 5000)
+  t.ok(cpuTimeMs() - started < 15000)
 })

@@ -1,6 +1,7 @@
 import tap from 'tap'
 import { YamlSource } from '../../src/policy/yaml-source.ts'
 import { inShort, problemsOf } from '../support/problems-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 type Row = [name: string, text: string, problems: string[], corrections?: (string | undefined)[]]
 
@@ -148,9 +149,9 @@ void tap.test('what nests deeper than any policy is refused, however deep', asyn
 void tap.test('long lines full of mistakes take no quadratic time', async (t) => {
   for (const item of ['!x y, ', '*x, ', '&x y, ', '!x [], ', '!x !y z, ']) {
     const text = `a: [${item.repeat(10_000)}]\n`
-    const started = performance.now()
+    const started = cpuTimeMs()
     const source = new YamlSource(text, 'f.yaml')
     t.equal(source.problems.length, 1, item)
-    t.ok(performance.now() - started < 3000, `${item} in time`)
+    t.ok(cpuTimeMs() - started < 9000, `${item} in time`)
   }
 })

@@ -5,6 +5,7 @@ import { createCatalog } from '../../src/presets/catalog.ts'
 import { composePolicy, expandPreset } from '../../src/presets/compose.ts'
 import { ruleOf } from '../support/policy-of.ts'
 import { inShort, problemsOf } from '../support/problems-of.ts'
+import { cpuTimeMs } from '../support/cpu-time.ts'
 
 const preset = (name: string, parents: string[] = [], body = '') =>
   `name: ${name}\ndescription: For a test.\nextends: [${parents.join()}]\nrules: [${name}.test]\n${body}`
@@ -51,9 +52,9 @@ void tap.test('a ring is told with the way round, from wherever it is entered', 
 void tap.test('presets that all extend each other are told in no time', async (t) => {
   const names = Array.from({ length: 14 }, (_, i) => `x-${i}`)
   const catalog = catalogOf(t, Object.fromEntries(names.map((name) => [name, preset(name, names)])))
-  const started = performance.now()
+  const started = cpuTimeMs()
   t.ok(problemsOf(() => expandPreset('x-0', catalog)).length > 10)
-  t.ok(performance.now() - started < 2000)
+  t.ok(cpuTimeMs() - started < 6000)
 })
 
 void tap.test('all that is wrong with presets is told at once', async (t) => {
