@@ -1,12 +1,15 @@
 #!/usr/bin/env node
+import path from 'node:path'
 import { main } from '../dist/cli/main.js'
 
+const script = process.argv[1] ?? ''
 let signals = 0
 const code = await main(process.argv.slice(2), {
   stdout: (text) => process.stdout.write(text),
   stderr: (text) => process.stderr.write(text),
   stdin: process.stdin,
   env: process.env,
+  programName: script.endsWith('.js') ? `node ${path.relative('', script)}` : path.basename(script),
   onTerminate(listener) {
     for (const signal of ['SIGTERM', 'SIGINT']) {
       process.on(signal, () => {

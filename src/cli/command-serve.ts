@@ -121,7 +121,7 @@ function announce(
   use it        export HTTPS_PROXY=${shown} HTTP_PROXY=${shown}
   allowed?      curl -sS -o /dev/null -w '%{http_code}\\n' https://api.github.com
   denied?       curl -sS -v https://example.com        (the reason is in the status line and in X-Iterion-Reason)
-  why?          iterion-egress explain ${policyFlags(options)} https://example.com
+  why?          ${io.programName} explain ${policyFlags(options)} https://example.com
   end it        Ctrl-C
 `)
 }

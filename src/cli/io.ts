@@ -4,6 +4,8 @@ export interface Io {
   readonly stderr: (text: string) => void
   readonly stdin: AsyncIterable<Buffer | string>
   readonly env: Readonly<Partial<Record<string, string>>>
+  /** How the program was called, for commands that people are told to type. */
+  readonly programName: string
   /** Calls the listener when the process is asked to end. */
   readonly onTerminate: (listener: () => void) => void
 }

@@ -108,6 +108,10 @@ void tap.test(
     })
     t.equal(statSync(path.join(dir, 'ready.json')).mode & 0o777, 0o600)
     t.match(served.output().stdout, `HTTPS_PROXY=http://${served.ready.listen}`)
+    t.match(
+      served.output().stdout,
+      /why\? +node \S*bin\/iterion-egress\.js explain --rule allowed\.test https:/,
+    )
     t.match(served.output().stderr, /warning: no token/)
     const allowed = await ask(
       served.port,

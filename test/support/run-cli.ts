@@ -17,6 +17,7 @@ export async function runCli(argv: readonly string[], stdin = ''): Promise<Resul
       yield stdin
     })(),
     env: {},
+    programName: 'iterion-egress',
     onTerminate: () => undefined,
   })
   return { code, stdout, stderr }
