@@ -6,7 +6,14 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const UNIT_TESTS = ['test/*.ts', 'test/policy/*.ts', 'test/presets/*.ts', 'test/events/*.ts', 'test/proxy/*.ts', 'test/cli/*.ts']
+const UNIT_TESTS = [
+  'test/*.ts',
+  'test/policy/*.ts',
+  'test/presets/*.ts',
+  'test/events/*.ts',
+  'test/proxy/*.ts',
+  'test/cli/*.ts',
+]
 
 function run(command, args, options = {}) {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
@@ -23,5 +30,7 @@ for (const version of process.argv.slice(2)) {
   }
   run(node, ['--version'])
   const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` }
-  run(node, ['node_modules/.bin/tap', '--disable-coverage', '--reporter=tap', ...UNIT_TESTS], { env })
+  run(node, ['node_modules/.bin/tap', '--disable-coverage', '--reporter=tap', ...UNIT_TESTS], {
+    env,
+  })
 }
