@@ -11,9 +11,9 @@ interface Folded {
 }
 
 /**
- * Keeps repeated blocks from flooding the log. The first block of a host, port and reason is a record at once; further
- * ones are counted and come as one record at each `flush`. Over 100 records a second or 10,000 remembered hosts, blocks
- * are only counted.
+ * Keeps repeated blocks from flooding the log. The first block of a way in, host, port and reason is a record at once;
+ * further ones are counted and come as one record at each `flush`. Over 100 records a second or 10,000 remembered hosts,
+ * blocks are only counted.
  */
 export class BlockFolder {
   readonly #write: (event: EgressEvent) => void
@@ -34,7 +34,7 @@ export class BlockFolder {
       this.#quiet++
       return
     }
-    const key = `${block.reason} ${block.port} ${block.host}`
+    const key = `${block.via} ${block.reason} ${block.port} ${block.host}`
     const known = this.#remembered.get(key)
     if (known) known.further++
     else if (this.#remembered.size >= MAX_REMEMBERED || !this.#mayWrite()) this.#overflow++

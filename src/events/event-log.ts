@@ -26,6 +26,10 @@ interface EventLogOptions {
   readonly now?: () => number
   /** How often folded blocks are written, in milliseconds. Default: 10,000. */
   readonly foldIntervalMs?: number
+  /** What may wait to be written, in bytes, before records are lost. Default: 4 MiB. */
+  readonly maxPendingBytes?: number
+  /** How long `close` waits for the file, in milliseconds. Default: 2,000. */
+  readonly closeTimeoutMs?: number
 }
 
 /**
@@ -36,34 +40,71 @@ interface EventLogOptions {
  */
 export function openEventLog(path: string, options: EventLogOptions = {}): EventLog {
   const { runId = null, now = Date.now, foldIntervalMs = FOLD_INTERVAL_MS } = options
-  const descriptor = path === '-' ? 1 : openForAppend(path)
-  const sink = pino.destination({ dest: descriptor, sync: false, maxLength: MAX_PENDING_BYTES })
+  const { maxPendingBytes = MAX_PENDING_BYTES, closeTimeoutMs = CLOSE_TIMEOUT_MS } = options
+  const descriptor = path === '-' ? openStandardOutput() : openForAppend(path)
+  let isAbandoned = false
+  let isStuck = false
+  const sink = pino.destination({
+    dest: descriptor,
+    sync: false,
+    maxLength: maxPendingBytes,
+    // A pipe that nobody reads is tried again, until the log is closed.
+    retryEAGAIN: () => {
+      isStuck = true
+      return !isAbandoned
+    },
+  })
   let dropped = false
+  let waiting = 0
   sink.on('drop', () => (dropped = true))
+  sink.on('write', (bytes: number) => {
+    waiting -= bytes
+    isStuck = false
+    // Only with much room again: what is lost meanwhile belongs to the same record.
+    if (waiting <= maxPendingBytes / 2) recordLoss()
+  })
   // A write that failed (disk full, reader gone) is tried again with the next record; what does not fit is counted.
-  sink.on('error', () => undefined)
+  // pino's own listener would drop everything for good once a reader is gone.
+  sink.removeAllListeners('error')
+  sink.on('error', () => {
+    isStuck = true
+    if (closed) sink.destroy()
+  })
+  // At exit pino writes what waits, over and over until it can: a full disk would hold the process for ever.
+  const flushSync = sink.flushSync.bind(sink)
+  sink.flushSync = () => {
+    isAbandoned = true
+    try {
+      if (!isStuck) flushSync()
+    } catch {
+      // Nobody is left to be told.
+    }
+  }
   let seq = 0
   let lost: { count: number; from_ts: string; to_ts: string } | undefined
   let closed: Promise<void> | undefined
 
   const tryWrite = (event: EgressEvent, ts: string): boolean => {
     const { type, data } = event
+    const line = `${JSON.stringify({ v: 1, seq: seq + 1, ts, run_id: runId, type, data })}\n`
     dropped = false
-    sink.write(`${JSON.stringify({ v: 1, seq: seq + 1, ts, run_id: runId, type, data })}\n`)
-    if (!dropped) seq++
-    return !dropped
+    sink.write(line)
+    if (dropped) return false
+    seq++
+    waiting += Buffer.byteLength(line)
+    return true
   }
   const record = (event: EgressEvent) => {
     const ts = new Date(now()).toISOString()
-    recordLoss()
     if (lost === undefined && tryWrite(event, ts)) return
+    // Nothing was added that would make it try again.
+    sink.write('')
     lost = { count: (lost?.count ?? 0) + 1, from_ts: lost?.from_ts ?? ts, to_ts: ts }
   }
   const recordLoss = () => {
     if (lost && tryWrite({ type: 'events_lost', data: lost }, new Date(now()).toISOString()))
       lost = undefined
   }
-  sink.on('drain', recordLoss)
   const folder = new BlockFolder(record, now)
   const timer = setInterval(() => folder.flush(), foldIntervalMs).unref()
 
@@ -82,17 +123,36 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
   async function finish(): Promise<void> {
     clearInterval(timer)
     folder.flush()
-    recordLoss()
     await new Promise<void>((resolve) => {
-      const timeout = setTimeout(resolve, CLOSE_TIMEOUT_MS)
-      const done = () => {
+      const timeout = setTimeout(() => {
+        isAbandoned = true
+        resolve()
+      }, closeTimeoutMs)
+      sink.once('close', () => {
         clearTimeout(timeout)
         resolve()
+      })
+      if (lost === undefined) {
+        sink.end()
+        return
       }
-      sink.once('close', done)
-      if (descriptor === 1) sink.flush(done)
-      else sink.end()
+      // What was lost is told once there is room again.
+      sink.once('drain', () => sink.end())
+      sink.write('')
     })
+  }
+}
+
+/**
+ * Standard output, opened once more, so that a reader who stops holds nobody up: the descriptor itself may be shared
+ * with programs that want it to block. Where that is not possible (a socket, another user's pipe), it is the descriptor.
+ */
+function openStandardOutput(): number {
+  const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants
+  try {
+    return openSync('/proc/self/fd/1', O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY)
+  } catch {
+    return 1
   }
 }
 

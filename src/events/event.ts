@@ -15,7 +15,7 @@ const network = {
 const data = {
   network_blocked: z.strictObject({
     ...network,
-    reason: z.string().describe('A code of the list in docs/errors.md.'),
+    reason: z.string().describe('A reason of the list in docs/policy.md.'),
     rule: z.string().optional().describe('The rule that decided, as written.'),
     origin: z.string().optional().describe('Where that rule is written.'),
     address: z

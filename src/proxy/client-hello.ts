@@ -25,29 +25,42 @@ function malformed(why: string): ClientHello {
 
 /**
  * Reads the ClientHello at the start of a stream, over as many records as it takes. What is behind it is not looked at.
- * Every length has to fit exactly: a hello that two readers could read differently is malformed.
+ * Every length has to fit exactly: a hello that two readers could read differently is malformed. It is called for each
+ * segment again, so what it costs per record has to be next to nothing.
  */
 export function parseClientHello(bytes: Buffer): ClientHello {
-  const parts: Buffer[] = []
   let have = 0
   let wanted = 4
-  for (let at = 0; have < wanted;) {
+  for (let at = 0; ;) {
     if (bytes.length > at && bytes[at] !== HANDSHAKE) return malformed('no handshake record')
     if (bytes.length > at + 1 && bytes[at + 1] !== 3) return malformed('no TLS version')
     if (bytes.length < at + RECORD_HEADER) return MORE
     const length = bytes.readUInt16BE(at + 3)
     if (length === 0 || length > MAX_RECORD) return malformed('record length')
-    const fragment = bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + length)
-    parts.push(fragment)
-    have += fragment.length
-    const message = parts.length === 1 ? fragment : Buffer.concat(parts)
-    if (message.length > 0 && message[0] !== CLIENT_HELLO) return malformed('not a ClientHello')
-    if (message.length >= 4) wanted = 4 + message.readUIntBE(1, 3)
-    if (have >= wanted) return readHello(message.subarray(4, wanted))
-    if (fragment.length < length) return MORE
+    const isStart = have < 4
+    have += Math.min(length, bytes.length - at - RECORD_HEADER)
+    if (isStart) {
+      const start = unwrapRecords(bytes, 4)
+      if (start.length > 0 && start[0] !== CLIENT_HELLO) return malformed('not a ClientHello')
+      if (start.length === 4) wanted = 4 + start.readUIntBE(1, 3)
+    }
+    if (have >= wanted) return readHello(unwrapRecords(bytes, wanted).subarray(4))
     at += RECORD_HEADER + length
   }
-  return MORE
+}
+
+/** What the records carry: so many bytes, or as many as there are. */
+function unwrapRecords(bytes: Buffer, wanted: number): Buffer {
+  const parts: Buffer[] = []
+  let have = 0
+  for (let at = 0; have < wanted && at + RECORD_HEADER < bytes.length;) {
+    const end = at + RECORD_HEADER + bytes.readUInt16BE(at + 3)
+    const fragment = bytes.subarray(at + RECORD_HEADER, end)
+    parts.push(fragment)
+    have += fragment.length
+    at = end
+  }
+  return Buffer.concat(parts).subarray(0, wanted)
 }
 
 /** A cursor over length-prefixed fields; `undefined` where the bytes end too soon. */

@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { Target } from '../policy/target.ts'
 import { type Admitted, type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
-import { type ForwardContext, serveForward } from './forward.ts'
-import { closeWithin, refusal, refuseOnResponse, refuseOnSocket } from './refuse.ts'
+import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
+import { refusal, refuseOnSocket } from './refuse.ts'
+import { resetSocket } from './relay.ts'
 import { serveConnect } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
@@ -13,15 +14,34 @@ const KEEP_ALIVE_PROBE_MS = 30_000
 const CLIENT_IDLE_MS = 60_000
 /** Client connections without a tunnel that are served besides the tunnels. */
 const SPARE_CONNECTIONS = 256
+/** Requests that a client may send ahead before its connection is read no further. */
+const MAX_AHEAD = 16
+
+/** A request that was read, and what has to be answered before it. */
+interface Received {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly before: Promise<void>
+}
 
 /** What is known about a client connection. */
 interface Client {
   /** Requests that are not answered yet. */
   pending: number
-  /** Called when the last one is. */
-  onIdle: (() => void) | undefined
+  /** Settles when all that was read is answered. */
+  answered: Promise<void>
+  /** The request that was read last. */
+  latest: Received | undefined
+  /** The answer that is being given. */
+  current: ServerResponse | undefined
+  /** How many bytes had been read when the last answer was out. */
+  readBefore: number
+  /** True once what comes is not looked at any more. */
+  isGivenUp: boolean
+  /** True from a CONNECT or an upgrade on. */
+  isHandedOver: boolean
   /** The tunnel that the connection is, for clients that speak HTTP inside it. */
-  tunnel: { readonly target: Target; readonly agent: VettedAgent } | undefined
+  tunnel: { readonly target: Target; agent: VettedAgent } | undefined
 }
 
 /** Serves client connections, from the first byte to the hand-over to `tunnel`, `forward` or `upgrade`. */
@@ -50,33 +70,40 @@ export class ConnectionServer {
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
     const { limits, isDraining } = this.#core
     const isFull = this.#clients.size >= limits.maxTunnels + SPARE_CONNECTIONS
-    this.#clients.set(socket, { pending: 0, onIdle: undefined, tunnel: undefined })
+    this.#clients.set(socket, newClient())
     socket.once('close', () => this.#clients.delete(socket))
-    if (isFull || isDraining) {
-      const reason = isDraining ? ('draining' as const) : ('limit' as const)
-      const detail = isDraining ? 'the proxy is shutting down' : 'too many connections are open'
-      const refused = refusal({ reason, detail, target: undefined, via: 'connect' })
-      recordRefusal(this.#core, refused)
-      refuseOnSocket(socket, refused)
-      return
-    }
-    this.#waitForFirstByte(socket)
+    if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
+    else if (isFull) this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
+    else this.#waitForFirstByte(socket)
   }
 
-  /** Makes later requests go over connections of the new policy generation. */
-  renewAgent(): void {
+  /** Makes the limits of a new policy generation hold, and its own connections carry later requests. */
+  renew(): void {
     const old = this.#agent
     this.#agent = new VettedAgent(this.#core)
     old.destroyFree()
+    const { maxHeadBytes: maxHeaderSize, headTimeoutMs: headersTimeout } = this.#core.limits
+    Object.assign(this.#http, { maxHeaderSize, headersTimeout })
   }
 
-  /** Ends connections that wait for a request; `all` ends every one. */
-  closeConnections(all: boolean): void {
+  /** Ends the connections that wait for a request. One that has begun a head still gets an answer. */
+  endIdle(): void {
     for (const [socket, client] of this.#clients) {
-      if (all) socket.destroy()
-      else if (client.pending === 0 && client.tunnel === undefined) socket.end()
+      if (isIdle(socket, client)) socket.end()
     }
-    if (!all) return
+  }
+
+  /** Ends every connection: who waits for an answer is told why, and an answer under way breaks off. */
+  endAll(): void {
+    for (const [socket, client] of this.#clients) {
+      if (isIdle(socket, client) || !socket.writable) socket.destroy()
+      else if (client.current?.headersSent) resetSocket(socket)
+      else {
+        client.isGivenUp = true
+        this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
+        socket.destroySoon()
+      }
+    }
     this.#agent.destroy()
     this.#http.close(() => undefined)
   }
@@ -85,18 +112,21 @@ export class ConnectionServer {
     const { headTimeoutMs } = this.#core.limits
     const timer =
       headTimeoutMs > 0
-        ? setTimeout(() => this.#refuseHead(socket, 'no request came in time', 408), headTimeoutMs)
+        ? setTimeout(
+            () => void this.#refuseHead(socket, 'no request came in time', 408),
+            headTimeoutMs,
+          )
         : undefined
     socket.once('close', () => clearTimeout(timer))
     socket.once('end', () => {
       clearTimeout(timer)
-      if (!this.#isServed(socket)) socket.end()
+      if (socket.bytesRead === 0) socket.end()
     })
     socket.once('data', (chunk: Buffer) => {
       clearTimeout(timer)
       const otherProtocol = otherProtocolOf(chunk[0])
       if (otherProtocol !== undefined) {
-        this.#refuseHead(socket, otherProtocol, 400)
+        void this.#refuseHead(socket, otherProtocol, 400)
         return
       }
       socket.pause()
@@ -104,10 +134,8 @@ export class ConnectionServer {
       this.#http.emit('connection', socket)
       socket.resume()
     })
-  }
-
-  #isServed(socket: Socket): boolean {
-    return socket.bytesRead > 0
+    // The server may have paused it on accept.
+    socket.resume()
   }
 
   #createHttpServer(): Server {
@@ -126,103 +154,100 @@ export class ConnectionServer {
     server.on('checkContinue', (request, response) => this.#serve(request, response))
     server.on('checkExpectation', (request, response) => this.#serve(request, response))
     server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      this.#hold(socket)
-      this.#guard(socket, async () => {
-        await this.#whenIdle(socket)
-        if (this.#clientOf(socket).tunnel) this.#refuseNested(socket, request)
+      this.#handOver(socket, head, async (client) => {
+        if (client.tunnel) this.#refuseNested(socket, client.tunnel.target, request)
         else
-          await serveConnect(this.#core, request, socket, head, (...tunnel) =>
+          await serveConnect(this.#core, request, socket, (...tunnel) =>
             this.#serveTunnel(...tunnel),
           )
       })
     })
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      this.#hold(socket)
-      this.#guard(socket, async () => {
-        await this.#whenIdle(socket)
-        const context = this.#contextOf(socket)
-        this.#clientOf(socket).pending++
-        serveUpgrade(this.#core, request, socket, head, context)
+      this.#handOver(socket, head, async (client) => {
+        client.current = detachedResponse(request, socket)
+        serveUpgrade(this.#core, request, client.current, this.#contextOf(client))
       })
     })
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else this.#refuseHead(socket, ...headProblem(error))
+      if (error.code === 'ECONNRESET') socket.destroy()
+      else void this.#refuseHead(socket, ...headProblem(error))
     })
+    // A client that ends its side still waits for its answers.
+    Object.assign(server, { httpAllowHalfOpen: true })
     // Node starts to enforce headersTimeout when a server listens. This one is handed its connections instead.
     server.emit('listening')
     return server
   }
 
+  /** Serves the requests of a connection one after the other, however many came at once. */
   #serve(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const client = this.#clientOf(socket)
+    const { answered: before } = client
+    client.latest = { request, response, before }
+    client.answered = new Promise((resolve) => response.once('close', resolve))
     client.pending++
+    if (client.pending > MAX_AHEAD) socket.pause()
     response.once('close', () => {
+      client.current = undefined
+      client.readBefore = socket.bytesRead
       client.pending--
-      if (client.pending > 0) return
-      client.onIdle?.()
-      if (this.#core.isDraining) socket.end()
+      if (client.pending === MAX_AHEAD) socket.resume()
+      if (this.#core.isDraining && client.pending === 0 && !client.isHandedOver) socket.end()
     })
     this.#guard(socket, async () => {
-      if (
-        request.headers.expect !== undefined &&
-        request.headers.expect.toLowerCase() !== '100-continue'
-      ) {
-        const detail = 'the expectation cannot be met'
-        const refused = refusal({
-          reason: 'bad-target',
-          detail,
-          status: 417,
-          target: undefined,
-          via: 'forward',
-        })
-        recordRefusal(this.#core, refused)
-        refuseOnResponse(request, response, refused)
-        return
-      }
-      serveForward(this.#core, request, response, this.#contextOf(socket))
+      await before
+      if (socket.destroyed || (client.isGivenUp && !request.complete)) return
+      client.current = response
+      serveForward(this.#core, request, response, this.#contextOf(client))
+    })
+  }
+
+  /** A connection that Node's server has let go of. Earlier requests on it are answered first. */
+  #handOver(socket: Socket, head: Buffer, serve: (client: Client) => Promise<void>): void {
+    // It has no listeners: an error must find one in the same tick. The bytes go back before an end can pass them.
+    socket.on('error', () => undefined)
+    if (head.length > 0) socket.unshift(head)
+    const client = this.#clientOf(socket)
+    client.isHandedOver = true
+    this.#guard(socket, async () => {
+      await client.answered
+      if (!socket.destroyed) await serve(client)
     })
   }
 
   /** A client that speaks HTTP in its tunnel: the same server reads it, the tunnel's name is the only Host. */
   #serveTunnel(socket: Socket, admitted: Admitted, upstream: Socket): void {
-    const agent = new VettedAgent(this.#core, upstream)
-    this.#clientOf(socket).tunnel = { target: admitted.target, agent }
-    socket.once('close', () => agent.destroy())
+    const client = this.#clientOf(socket)
+    // A policy that came since the dial has not vetted this connection.
+    if (admitted.generation !== this.#core.generation) upstream.destroy()
+    const tunnel = { target: admitted.target, agent: new VettedAgent(this.#core, upstream) }
+    client.tunnel = tunnel
+    client.isHandedOver = false
+    client.readBefore = 0
+    socket.once('close', () => tunnel.agent.destroy())
     this.#http.emit('connection', socket)
     socket.resume()
   }
 
-  #refuseNested(socket: Socket, request: IncomingMessage): void {
-    const target = this.#clientOf(socket).tunnel?.target
+  #refuseNested(socket: Socket, target: Target, request: IncomingMessage): void {
     const detail = 'bad request: CONNECT inside a tunnel'
     const refused = refusal({ reason: 'bad-target', detail, target, via: 'connect' })
     recordRefusal(this.#core, refused)
     refuseOnSocket(socket, refused, request.headers.accept)
   }
 
-  #contextOf(socket: Socket): ForwardContext {
-    const { tunnel } = this.#clientOf(socket)
-    return tunnel
-      ? { agent: tunnel.agent, tunnel: tunnel.target }
-      : { agent: this.#agent, tunnel: undefined }
+  #contextOf({ tunnel }: Client): ForwardContext {
+    if (tunnel === undefined) return { agent: this.#agent, tunnel: undefined }
+    if (tunnel.agent.generation !== this.#core.generation) {
+      tunnel.agent.destroy()
+      tunnel.agent = new VettedAgent(this.#core)
+    }
+    return { agent: tunnel.agent, tunnel: tunnel.target }
   }
 
   #clientOf(socket: Socket): Client {
-    return this.#clients.get(socket) ?? { pending: 0, onIdle: undefined, tunnel: undefined }
-  }
-
-  /** A socket that Node's server has let go of has no listeners: an error must find one in the same tick. */
-  #hold(socket: Socket): void {
-    socket.on('error', () => undefined)
-  }
-
-  /** Waits until the answers to earlier requests on the same connection are out. */
-  #whenIdle(socket: Socket): Promise<void> {
-    const client = this.#clientOf(socket)
-    if (client.pending === 0) return Promise.resolve()
-    return new Promise((resolve) => (client.onIdle = resolve))
+    return this.#clients.get(socket) ?? newClient()
   }
 
   /** The one place where our own faults end: the request is refused, the fault recorded, the socket closed. */
@@ -230,6 +255,10 @@ export class ConnectionServer {
     serve().catch((error: unknown) => {
       recordInternalError(this.#core, error)
       this.#core.counters.denied.internal = (this.#core.counters.denied.internal ?? 0) + 1
+      if (this.#clientOf(socket).current?.headersSent) {
+        resetSocket(socket)
+        return
+      }
       const detail = 'the proxy failed; the request was not let through'
       refuseOnSocket(
         socket,
@@ -238,11 +267,25 @@ export class ConnectionServer {
     })
   }
 
-  /** Answers what is no readable request. In the middle of an exchange nothing can be said any more. */
-  #refuseHead(socket: Socket, why: string, status: number): void {
+  #refuseAtOnce(socket: Socket, reason: 'draining' | 'limit', detail: string): void {
+    const refused = refusal({ reason, detail, target: undefined, via: 'connect' })
+    recordRefusal(this.#core, refused)
+    refuseOnSocket(socket, refused)
+  }
+
+  /**
+   * Answers what is no readable request, once, when what was read before it is answered. A fault in a body that is
+   * being passed on already can only break the exchange off.
+   */
+  async #refuseHead(socket: Socket, why: string, status: number): Promise<void> {
     const client = this.#clientOf(socket)
-    if (client.pending > 0) {
-      socket.destroy()
+    if (client.isGivenUp) return
+    client.isGivenUp = true
+    const broken = client.latest?.request.complete === false ? client.latest : undefined
+    await (broken ? broken.before : client.answered)
+    if (!socket.writable) return
+    if (broken?.response.headersSent) {
+      resetSocket(socket)
       return
     }
     const via = client.tunnel ? ('connect' as const) : ('forward' as const)
@@ -255,8 +298,25 @@ export class ConnectionServer {
     })
     recordRefusal(this.#core, refused)
     refuseOnSocket(socket, refused)
-    closeWithin(socket, 1_000)
   }
+}
+
+function newClient(): Client {
+  return {
+    pending: 0,
+    answered: Promise.resolve(),
+    latest: undefined,
+    current: undefined,
+    readBefore: 0,
+    isGivenUp: false,
+    isHandedOver: false,
+    tunnel: undefined,
+  }
+}
+
+/** True if nothing of a request has come since the last answer. */
+function isIdle(socket: Socket, client: Client): boolean {
+  return client.pending === 0 && !client.isHandedOver && socket.bytesRead === client.readBefore
 }
 
 /** What a first byte says that cannot begin an HTTP request; undefined if it can. */

@@ -11,7 +11,7 @@ import type { Dialer } from './dial.ts'
 import type { Limits } from './limits.ts'
 import { denialSentence, describeHost, type Refusal, refusal } from './refuse.ts'
 import type { RelayCause } from './relay.ts'
-import { fieldValues, type HeadFault, type RequestTarget } from './request-head.ts'
+import { fieldValues, headBytes, type HeadFault, type RequestTarget } from './request-head.ts'
 
 /** Counters of a proxy since it was made. */
 export interface ProxyCounters {
@@ -54,6 +54,8 @@ export interface Admitted {
   readonly target: Target
   readonly path: string
   readonly decision: Decision
+  /** The policy that decided. */
+  readonly generation: number
 }
 
 interface AdmitOptions {
@@ -78,12 +80,23 @@ export function admit(
   if (!isTrusted && core.authenticator?.(fieldValues(request, 'proxy-authorization')) === false) {
     return refusal({ reason: 'auth', detail: 'a valid proxy token is needed', target, via })
   }
+  if (headBytes(request) > core.limits.maxHeadBytes) {
+    const detail = 'bad request: the head is too long'
+    return refusal({ reason: 'bad-target', detail, status: 431, target, via })
+  }
   if (head.kind === 'fault') {
     return refusal({ reason: head.reason, detail: `bad request: ${head.why}`, target, via })
   }
   const decision = decide(core.policy, head.target, core.now())
-  if (decision.verdict === 'allow')
-    return { kind: 'admitted', target: head.target, path: head.path, decision }
+  if (decision.verdict === 'allow') {
+    return {
+      kind: 'admitted',
+      target: head.target,
+      path: head.path,
+      decision,
+      generation: core.generation,
+    }
+  }
   const detail = denialSentence(decision, head.target)
   return refusal({ reason: decision.reason, detail, target, via, decision })
 }
@@ -124,14 +137,14 @@ export function recordAllowed(
 ): void {
   core.counters.allowed++
   if (!core.audit) return
-  const { target, decision } = admitted
+  const { target, decision, generation } = admitted
   const { rule } = decision
   core.emit({
     type: 'network_allowed',
     data: {
       ...describeHost(target),
       via: target.via,
-      generation: core.generation,
+      generation,
       ...(rule && { rule: rule.text, origin: formatOrigin(rule.origin) }),
       ...(address !== undefined && { address }),
     },

@@ -122,16 +122,19 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
 
   const onConnection = (socket: Socket) => connections.accept(socket)
   const attach = (server: Server) => {
-    if (core.isDraining) throw new EgressError('OPTION_INVALID', 'the proxy is closed')
+    assertOpen()
+    if (servers.has(server)) return
     servers.add(server)
-    local.addListener(server)
+    if (server.listening) local.addListener(server)
+    server.on('listening', () => local.addListener(server))
+    server.on('error', () => undefined)
     server.on('connection', onConnection)
   }
   const setPolicy = (policy: Policy) => {
     core.limits = resolveLimits({ ...options.limits }, policy.limits)
     core.policy = policy
     core.generation++
-    connections.renewAgent()
+    connections.renew()
     const { digest, rules } = policy
     core.emit({
       type: 'policy_loaded',
@@ -150,8 +153,10 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
           `listening on ${address.host} without a token would serve strangers; give a token, or say insecureNoAuth`,
         )
       }
+      assertOpen()
       const server = createServer({ allowHalfOpen: true, noDelay: true })
       const bound = await startListening(server, address)
+      if (core.isDraining) server.close()
       attach(server)
       return bound
     },
@@ -176,13 +181,19 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
   async function drain(timeoutMs: number): Promise<void> {
     core.isDraining = true
     const stopped = [...servers].map((server) => stopListening(server))
-    connections.closeConnections(false)
+    connections.endIdle()
     await waitUntil(() => connections.size === 0, timeoutMs)
     for (const tunnel of core.tunnels) tunnel.destroy('drain')
-    connections.closeConnections(true)
-    await Promise.all(stopped)
-    await waitUntil(() => core.tunnels.size === 0, CLOSE_EVENTS_MS)
+    connections.endAll()
+    // A server may have connections that it took before it was attached: they are not waited for.
+    let isStopped = false
+    void Promise.all(stopped).then(() => (isStopped = true))
+    await waitUntil(() => isStopped && core.tunnels.size === 0, CLOSE_EVENTS_MS)
     for (const server of servers) local.removeListener(server)
+  }
+
+  function assertOpen(): void {
+    if (core.isDraining) throw new EgressError('OPTION_INVALID', 'the proxy is closed')
   }
 }
 

@@ -37,6 +37,9 @@ export type FlightVerdict =
       readonly alert: number | undefined
     }
 
+const ALERT = 21
+const HANDSHAKE = 22
+
 const ALERT_DECODE_ERROR = 50
 const ALERT_ACCESS_DENIED = 49
 const ALERT_UNRECOGNIZED_NAME = 112
@@ -57,17 +60,25 @@ export function readFlight(bytes: Buffer): Flight {
   return readText(bytes)
 }
 
-/** TLS records of any type, and the hello of SSL 2, which servers of old still take. */
+/**
+ * TLS records of any type, and the hello of SSL 2, which servers of old still take. A server may ignore the version of
+ * the first record (RFC 8446 5.1), and some do, so one that holds a hello or an alert counts under any.
+ */
 function isTlsLike(bytes: Buffer): boolean | undefined {
-  const [first = 0, second, third] = bytes
-  if (first >= 20 && first <= 24) return second === undefined || second === 3
+  const [first = 0, second, third, , , sixth] = bytes
+  if (first >= 20 && first <= 24) {
+    if (second === undefined || second === 3) return true
+    if (first !== ALERT && first !== HANDSHAKE) return false
+    return sixth === undefined ? undefined : sixth === 1 || (first === ALERT && sixth === 2)
+  }
   if ((first & 0x80) === 0) return false
   return third === undefined ? undefined : third === 1
 }
 
 /**
- * HTTP/1 shows by its request line. Servers skip white space in front of it, take a version in any case and bytes that
- * no URL may have, so all of these count; what is no token followed by a blank cannot become a request line.
+ * HTTP/1 shows by its request line. Servers skip white space in front of it, take any white space between its parts
+ * (RFC 9112 3), a version in any case, bytes that no URL may have, and HTTP/0.9 without a version, so all of these
+ * count; what is no token followed by a blank cannot become a request line.
  */
 function readText(bytes: Buffer): Flight {
   const long = bytes.length >= MAX_FLIGHT_BYTES
@@ -77,14 +88,17 @@ function readText(bytes: Buffer): Flight {
   if (start === bytes.length) return unknown
   const end = bytes.indexOf(10, start)
   const line = bytes.toString('latin1', start, end === -1 ? bytes.length : end)
-  if (!/^[!#$%&'*+.^_`|~\w-]+(?:[\t\r ]|$)/.test(line)) return { kind: 'not-tls' }
+  if (!/^[!#$%&'*+.^_`|~\w-]+(?:[\t\v\f\r ]|$)/.test(line)) return { kind: 'not-tls' }
   if (line.startsWith(HTTP2_PREFACE)) return { kind: 'http2' }
-  if (/[\t ]http\/\d/i.test(line)) return { kind: 'http1' }
-  return end === -1 ? unknown : { kind: 'not-tls' }
+  if (/[\t\v\f\r ]http\/\d/i.test(line)) return { kind: 'http1' }
+  if (end === -1) return unknown
+  return /^\S+[\t\v\f\r ]+(?:\/|[a-z][a-z\d+.-]*:\/\/)/i.test(line)
+    ? { kind: 'http1' }
+    : { kind: 'not-tls' }
 }
 
 function isWhiteSpace(byte: number | undefined): boolean {
-  return byte === 13 || byte === 10 || byte === 32 || byte === 9
+  return byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
 }
 
 /**

@@ -10,12 +10,18 @@ import {
   recordInternalError,
   recordRefusal,
 } from './core.ts'
-import { hasToken, isLoop } from './headers.ts'
-import { type Refusal, refusal, refuseOnResponse } from './refuse.ts'
-import { announcesBody, fieldValues, readForward, readTunnelled } from './request-head.ts'
+import { fieldPairs, hasToken, isLoop, passableTrailers } from './headers.ts'
+import { closeWithin, forgetRest, type Refusal, refusal, refuseOnResponse } from './refuse.ts'
+import { announcesBody, fieldValues, hopsLeft, readForward, readTunnelled } from './request-head.ts'
 import { dialRefusal } from './tunnel.ts'
 import { DialError, type VettedAgent } from './upstream-pool.ts'
-import { isFinalStatus, relayInterim, relayResponse, startUpstream } from './upstream-request.ts'
+import {
+  flushHead,
+  relayInterim,
+  relayResponse,
+  startUpstream,
+  whyUnusable,
+} from './upstream-request.ts'
 
 /** How a request came: over which pool it goes on, and for a request inside a tunnel, to where. */
 export interface ForwardContext {
@@ -23,9 +29,10 @@ export interface ForwardContext {
   readonly tunnel: Target | undefined
 }
 
+/** A pooled connection may close just as it is used again: asking once more is safe for these, without a body. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** Every check of a plain HTTP request, loops and `Max-Forwards` included. */
+/** Every check of a plain HTTP request. */
 export function admitForward(
   core: ProxyCore,
   request: IncomingMessage,
@@ -40,31 +47,20 @@ export function admitForward(
   })
   if (isRefusal(admitted)) return admitted
   const { target } = admitted
+  const refuse = (detail: string, status = 400) =>
+    refusal({ reason: 'bad-target', detail, status, target, via })
   if (isLoop(fieldValues(request, 'via'), core.pseudonym)) {
-    return refusal({
-      reason: 'loop',
-      detail: 'the request has come through this proxy before',
-      target,
-      via,
-    })
+    const detail = 'the request has come through this proxy before'
+    return refusal({ reason: 'loop', detail, target, via })
   }
-  if (request.method === 'TRACE') {
-    return refusal({
-      reason: 'bad-target',
-      detail: 'TRACE is not forwarded',
-      status: 405,
-      target,
-      via,
-    })
+  if (request.method === 'TRACE') return refuse('TRACE is not forwarded', 405)
+  const { expect } = request.headers
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    return refuse('the expectation cannot be met', 417)
   }
   const isUpgrade = hasToken(fieldValues(request, 'connection'), 'upgrade')
   if (isUpgrade && fieldValues(request, 'upgrade').length > 0 && announcesBody(request)) {
-    return refusal({
-      reason: 'bad-target',
-      detail: 'bad request: a body together with Upgrade',
-      target,
-      via,
-    })
+    return refuse('bad request: a body together with Upgrade')
   }
   return admitted
 }
@@ -83,6 +79,7 @@ export function serveForward(
 ): void {
   const admitted = admitForward(core, request, context)
   if (isRefusal(admitted)) refuseForward(core, request, response, admitted)
+  else if (hopsLeft(request) === 0) response.writeHead(204).end()
   else exchange(core, request, response, { admitted, context, mayRetry: true })
 }
 
@@ -105,8 +102,8 @@ export function detachedResponse(request: IncomingMessage, socket: Socket): Serv
   response.once('finish', () => {
     response.detachSocket(socket)
     socket.end()
+    closeWithin(socket)
   })
-  socket.once('close', () => response.destroy())
   return response
 }
 
@@ -114,19 +111,26 @@ interface Exchange {
   readonly admitted: Admitted
   readonly context: ForwardContext
   readonly mayRetry: boolean
+  /** Fields of this hop for the upstream, as a flat list. */
+  readonly hopFields?: readonly string[]
+  /** Takes over both connections when the upstream switches protocols; false if it switched to a wrong one. */
+  readonly onSwitch?: (message: IncomingMessage, upstream: Socket, head: Buffer) => boolean
 }
 
-function exchange(
+/** Asks the upstream and passes its answer on. */
+export function exchange(
   core: ProxyCore,
   request: IncomingMessage,
   response: ServerResponse,
   parts: Exchange,
 ): void {
-  const { admitted, context, mayRetry } = parts
+  const { admitted, context, mayRetry, hopFields = [], onSwitch } = parts
+  const { agent } = context
   const abort = new AbortController()
   const upstream = startUpstream(core, request, admitted, {
-    agent: context.agent,
+    agent,
     dialSignal: abort.signal,
+    hopFields,
   })
   const stop = () => {
     abort.abort()
@@ -135,36 +139,59 @@ function exchange(
   response.once('close', stop)
   const hasBody = announcesBody(request)
   let answered = false
+  let readBefore = 0
   const fail = (error: Error) => {
     response.removeListener('close', stop)
-    if (response.destroyed) return
-    if (answered) {
-      response.destroy()
-      return
-    }
+    // What breaks off behind the head of the answer is seen where the answer is passed on.
+    if (answered || response.destroyed) return
     answered = true
-    if (mayRetry && canRetry(request, upstream.reusedSocket, hasBody)) {
+    const isUntouched = upstream.reusedSocket && upstream.socket?.bytesRead === readBefore
+    if (mayRetry && isUntouched && !hasBody && IDEMPOTENT.has(request.method ?? '')) {
+      agent.discardFree(admitted)
       exchange(core, request, response, { ...parts, mayRetry: false })
       return
     }
     refuseForward(core, request, response, upstreamRefusal(core, admitted, error))
   }
-  upstream.once('socket', (socket) => recordAllowed(core, admitted, socket.remoteAddress))
+  upstream.once('socket', (socket) => {
+    readBefore = socket.bytesRead
+    if (mayRetry) recordAllowed(core, admitted, socket.remoteAddress)
+  })
   upstream.on('error', fail)
   upstream.on('information', (interim) => relayInterim(response, request, interim))
-  upstream.once('upgrade', (_message, socket) => {
+  upstream.once('upgrade', (message, socket: Socket, head) => {
+    if (!answered && onSwitch?.(message, socket, head)) {
+      answered = true
+      return
+    }
     socket.destroy()
     fail(new UpstreamError('it switched protocols without being asked'))
   })
+  const endBody = () => {
+    const trailers = passableTrailers(request.rawTrailers, request.rawHeaders)
+    if (trailers.length > 0) upstream.addTrailers([...fieldPairs(trailers)])
+    upstream.end()
+  }
+  const finish = () => {
+    if (!hasBody || request.readableEnded) {
+      response.end()
+      return
+    }
+    // It has answered without waiting for the whole request: what is missing must not look complete to it.
+    request.removeListener('end', endBody)
+    upstream.destroy()
+    forgetRest(request, () => response.end())
+  }
   upstream.once('response', (message) => {
-    if (answered || !isFinalStatus(message.statusCode)) {
+    const unusable = whyUnusable(message)
+    if (answered || unusable !== undefined) {
       message.destroy()
-      fail(new UpstreamError(`its status ${message.statusCode} is none`))
+      fail(new UpstreamError(unusable ?? 'it is late'))
       return
     }
     answered = true
     try {
-      relayResponse(message, request, response, core.pseudonym)
+      relayResponse(message, request, response, { pseudonym: core.pseudonym, finish })
     } catch {
       answered = false
       fail(new UpstreamError('its head cannot be passed on'))
@@ -179,8 +206,9 @@ function exchange(
     upstream.end()
     return
   }
-  upstream.flushHeaders()
-  request.pipe(upstream)
+  flushHead(upstream)
+  request.pipe(upstream, { end: false })
+  request.once('end', endBody)
   request.once('error', stop)
 }
 
@@ -202,11 +230,6 @@ function isUpstreamError(error: Error): boolean {
     error instanceof UpstreamError ||
     (code !== undefined && /^(?:HPE_|E[A-Z]+$|ERR_STREAM)/.test(code))
   )
-}
-
-/** A pooled connection may close just as it is used again: then nothing was answered, and asking once more is safe. */
-function canRetry(request: IncomingMessage, reusedSocket: boolean, hasBody: boolean): boolean {
-  return reusedSocket && !hasBody && IDEMPOTENT.has(request.method ?? '')
 }
 
 /** The refusal that a failed exchange with the upstream is. A fault of our own is recorded, not told. */

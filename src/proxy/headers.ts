@@ -54,16 +54,23 @@ export function* fieldPairs(raw: RawFields): Generator<[name: string, value: str
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? '']
 }
 
-/** The fields that go on to the next hop. `also` names further ones, in lower case, to leave out. */
-export function endToEndFields(raw: RawFields, also: readonly string[] = []): string[] {
-  const removed = new Set(also)
-  for (const [name, value] of fieldPairs(raw)) {
+/** The names that `Connection` takes away, in lower case. */
+function nominatedFields(head: RawFields): Set<string> {
+  const nominated = new Set<string>()
+  for (const [name, value] of fieldPairs(head)) {
     if (name.toLowerCase() !== 'connection') continue
     for (const option of value.split(',')) {
-      const nominated = option.trim().toLowerCase()
-      if (!UNREMOVABLE.has(nominated)) removed.add(nominated)
+      const lower = option.trim().toLowerCase()
+      if (!UNREMOVABLE.has(lower)) nominated.add(lower)
     }
   }
+  return nominated
+}
+
+/** The fields that go on to the next hop. `also` names further ones, in lower case, to leave out. */
+export function endToEndFields(raw: RawFields, also: readonly string[] = []): string[] {
+  const removed = nominatedFields(raw)
+  for (const name of also) removed.add(name)
   const kept: string[] = []
   for (const [name, value] of fieldPairs(raw)) {
     const lower = name.toLowerCase()
@@ -72,11 +79,13 @@ export function endToEndFields(raw: RawFields, also: readonly string[] = []): st
   return kept
 }
 
-/** The trailer fields that may be passed on. */
-export function passableTrailers(raw: RawFields): string[] {
+/** The trailer fields that may be passed on. `Connection` in the head of the message names trailers too. */
+export function passableTrailers(raw: RawFields, head: RawFields): string[] {
+  const nominated = nominatedFields(head)
   const kept: string[] = []
   for (const [name, value] of fieldPairs(raw)) {
-    if (!NO_TRAILERS.has(name.toLowerCase())) kept.push(name, value)
+    const lower = name.toLowerCase()
+    if (!NO_TRAILERS.has(lower) && !nominated.has(lower)) kept.push(name, value)
   }
   return kept
 }

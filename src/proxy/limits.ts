@@ -40,11 +40,14 @@ export const DEFAULT_LIMITS: Limits = {
 
 /** Descriptors that a process needs for other things than tunnels. */
 const DESCRIPTOR_RESERVE = 64
+/** The longest that a timer of Node waits: a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Fills in the defaults. What the caller gives goes before what the policy gives.
  *
- * @throws {EgressError} OPTION_INVALID for an unknown name or a value that is no whole number from 0
+ * @throws {EgressError} OPTION_INVALID for an unknown name, a value that is no whole number from 0, or a time that no
+ * timer can wait
  */
 export function resolveLimits(
   given: Readonly<Partial<Record<string, number>>>,
@@ -61,6 +64,9 @@ export function resolveLimits(
         'OPTION_INVALID',
         `the limit ${name} has to be a whole number from 0, not ${value}`,
       )
+    }
+    if (name.endsWith('Ms') && value > MAX_TIMER_MS) {
+      throw new EgressError('OPTION_INVALID', `the limit ${name} has to be ${MAX_TIMER_MS} at most`)
     }
     limits[name] = value
   }

@@ -11,12 +11,15 @@ import {
   type Target,
   type Via,
 } from '../policy/target.ts'
+import { resetSocket } from './relay.ts'
 
 /** How long a refused client may take to read its answer and go, in milliseconds. */
 const LINGER_MS = 2_000
 /** How much of what a refused client still sends is read and thrown away, in bytes. */
 const LINGER_BYTES = 1024 * 1024
 const MAX_PHRASE = 200
+/** Statuses below 500 behind which a client is not heard any further. */
+const CLOSING = new Set([400, 407, 431])
 const MAX_HOST_BYTES = 256
 
 /** A refusal: what is wrong, and about which target. */
@@ -157,62 +160,58 @@ function ascii(text: string): string {
 
 /** The inside of an RFC 9651 string. */
 function quoted(text: string): string {
-  return text.replace(/["\\]/g, (char) => `\\${char}`).slice(0, MAX_PHRASE)
+  return text.slice(0, MAX_PHRASE).replace(/["\\]/g, (char) => `\\${char}`)
 }
 
-/** Writes a refusal on a bare socket and ends it: the client has a deadline to read it, whatever it does meanwhile. */
-export function refuseOnSocket(socket: Socket, refused: Refusal, accept?: string): void {
+/**
+ * Writes a refusal on a bare socket and ends it: the client has a deadline to read it, whatever it does meanwhile.
+ *
+ * @param method the request's: an answer to HEAD has no body
+ */
+export function refuseOnSocket(
+  socket: Socket,
+  refused: Refusal,
+  accept?: string,
+  method?: string,
+): void {
   const { status, phrase, headers, body } = renderRefusal(refused, accept)
   const lines = [...headers, ['Connection', 'close'] as const].map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  if (socket.writable) socket.end(`HTTP/1.1 ${status} ${phrase}\r\n${lines.join('')}\r\n${body}`)
-  closeWithin(socket, LINGER_MS)
+  const content = method === 'HEAD' ? '' : body
+  if (socket.writable) socket.end(`HTTP/1.1 ${status} ${phrase}\r\n${lines.join('')}\r\n${content}`)
+  closeWithin(socket)
 }
 
 /**
  * Answers a request with a refusal. The connection stays open only where nothing is left to read and the client is not
- * at fault; else what the client still sends is read up to a bound, so that it gets the whole answer.
+ * at fault; an answer that has begun already breaks off.
  */
 export function refuseOnResponse(
   request: IncomingMessage,
   response: ServerResponse,
   refused: Refusal,
 ): void {
-  if (response.headersSent || response.destroyed) {
-    response.destroy()
-    return
-  }
-  const { status, phrase, headers, body } = renderRefusal(refused, request.headers.accept)
-  const closes = !request.complete || status === 400 || status === 407 || status >= 500
-  const fields = headers.flat()
-  if (closes) fields.push('Connection', 'close')
-  response.writeHead(status, phrase, fields)
-  if (!closes) {
-    response.end(body)
-    return
-  }
   const { socket } = request
-  response.write(body)
-  let seen = 0
-  const finish = () => response.end()
-  const timer = setTimeout(finish, LINGER_MS)
-  const deadline = setTimeout(() => socket.destroy(), 2 * LINGER_MS)
-  socket.once('close', () => {
-    clearTimeout(timer)
-    clearTimeout(deadline)
-  })
-  request.on('data', (chunk: Buffer) => {
-    seen += chunk.length
-    if (seen > LINGER_BYTES) finish()
-  })
-  request.once('end', finish)
-  request.resume()
-  if (request.complete || request.headers.expect !== undefined) finish()
+  if (response.headersSent || response.destroyed) {
+    resetSocket(socket)
+    return
+  }
+  const { accept } = request.headers
+  const { status } = refused
+  if (!request.complete || CLOSING.has(status) || status >= 500) {
+    refuseOnSocket(socket, refused, accept, request.method)
+    request.unpipe()
+    request.resume()
+    return
+  }
+  const { phrase, headers, body } = renderRefusal(refused, accept)
+  response.writeHead(status, phrase, headers.flat())
+  response.end(body)
 }
 
 /** Reads and forgets what still comes, up to a bound, so that the peer can read what was sent; then closes. */
-export function closeWithin(socket: Socket, ms: number): void {
+export function closeWithin(socket: Socket, ms = LINGER_MS): void {
   if (socket.destroyed) return
   let seen = 0
   const timer = setTimeout(() => socket.destroy(), ms)
@@ -226,4 +225,26 @@ export function closeWithin(socket: Socket, ms: number): void {
   })
   socket.once('close', () => clearTimeout(timer))
   socket.resume()
+}
+
+/** Reads and forgets the rest of a request, up to a bound, so that its client can read an answer; then calls `done`. */
+export function forgetRest(request: IncomingMessage, done: () => void): void {
+  let seen = 0
+  const finish = () => {
+    clearTimeout(timer)
+    request.removeListener('data', onData)
+    request.removeListener('close', finish)
+    request.removeListener('end', finish)
+    done()
+  }
+  const onData = (chunk: Buffer) => {
+    seen += chunk.length
+    if (seen > LINGER_BYTES) finish()
+  }
+  const timer = setTimeout(finish, LINGER_MS)
+  request.unpipe()
+  request.on('data', onData)
+  request.once('end', finish)
+  request.once('close', finish)
+  request.resume()
 }

@@ -13,6 +13,7 @@ export function pump(from: Socket, to: Socket): () => void {
   }
   const onDrain = () => from.resume()
   const onEnd = () => to.end()
+  if (from.readableEnded) onEnd()
   from.on('data', onData)
   from.on('end', onEnd)
   to.on('drain', onDrain)
@@ -36,7 +37,7 @@ export interface SocketPair {
 }
 
 /**
- * Ties two sockets together: when one closes without having ended properly, the other one is reset.
+ * Ties two sockets together: when one has closed, the other one is ended, or reset if it did not end properly.
  *
  * @param idleMs milliseconds without a byte either way before both are closed; 0 is never
  */
@@ -50,8 +51,8 @@ export function tieSockets(client: Socket, upstream: Socket, idleMs: number): So
   }
   const destroy = (found: RelayCause) => {
     blame(found)
-    client.destroy()
-    upstream.destroy()
+    resetSocket(client)
+    resetSocket(upstream)
   }
   const onIdle = () => destroy('idle')
   const onError = (error: NodeJS.ErrnoException) =>
@@ -60,7 +61,7 @@ export function tieSockets(client: Socket, upstream: Socket, idleMs: number): So
     if (hadError || !closedSide.readableEnded) {
       blame('reset')
       resetSocket(other)
-    }
+    } else if (!other.writableEnded) other.end()
     if (--open === 0) settle(cause)
   }
   const onClientClose = (hadError: boolean) => onClose(client, upstream, hadError)
@@ -85,7 +86,13 @@ export function tieSockets(client: Socket, upstream: Socket, idleMs: number): So
   }
 }
 
-/** Ends a socket with RST, so that its peer does not take it for a proper end. */
+/**
+ * Ends a socket with RST, so that its peer does not take it for a proper end. A unix socket knows no RST, and a socket
+ * that is still sending its end must not get one: Node would lose it, open for ever.
+ */
 export function resetSocket(socket: Socket): void {
-  if (!socket.destroyed) socket.resetAndDestroy()
+  if (socket.destroyed) return
+  const isEnding = socket.writableEnded && !socket.writableFinished
+  if (isEnding || socket.remoteFamily === undefined) socket.destroy()
+  else socket.resetAndDestroy()
 }

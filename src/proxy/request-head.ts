@@ -28,12 +28,27 @@ export function fieldValues(request: IncomingMessage, name: string): string[] {
   return values
 }
 
+/** How long the head is, as it would be written. Node's own bound counts names and values alone. */
+export function headBytes(request: IncomingMessage): number {
+  const { rawHeaders, method = '', url = '' } = request
+  let bytes = method.length + url.length + '  HTTP/1.1\r\n\r\n'.length
+  for (const text of rawHeaders) bytes += text.length + 2
+  return bytes
+}
+
 /** True if the head announces a body. */
 export function announcesBody(request: IncomingMessage): boolean {
   const lengths = fieldValues(request, 'content-length')
   return (
     fieldValues(request, 'transfer-encoding').length > 0 || lengths.some((value) => value !== '0')
   )
+}
+
+/** How many hops an OPTIONS may still take (RFC 9110 7.6.2); undefined if it does not say, and for other methods. */
+export function hopsLeft(request: IncomingMessage): number | undefined {
+  if (request.method !== 'OPTIONS') return undefined
+  const [value = '', ...more] = fieldValues(request, 'max-forwards')
+  return more.length === 0 && /^\d{1,9}$/.test(value) ? Number(value) : undefined
 }
 
 function fault(reason: HeadFault['reason'], why: string, target?: Target | BadTarget): HeadFault {

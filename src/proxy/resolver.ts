@@ -74,7 +74,9 @@ export class LookupCache {
     const addresses: ResolvedAddress[] = []
     for (const answer of answers) {
       const ip = parseSystemAddress(answer.address)
-      if (ip) addresses.push({ ip, port: answer.port ?? port, given: answer.given === true })
+      const dialPort = answer.port ?? port
+      if (ip && isPort(dialPort))
+        addresses.push({ ip, port: dialPort, given: answer.given === true })
     }
     if (addresses.length === 0) throw new EgressError('RESOLVE_FAILED', `${name} has no address`)
     return addresses
@@ -120,11 +122,15 @@ export class LookupCache {
   #forgetOldest(): void {
     const now = this.#now()
     for (const [key, entry] of this.#entries) {
+      if (entry.expiresAt === Infinity) continue
       if (this.#entries.size <= MAX_CACHED && entry.expiresAt > now) return
-      if (entry.expiresAt === Infinity) return
       this.#entries.delete(key)
     }
   }
+}
+
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port >= 1 && port <= 65535
 }
 
 async function withTimeout<T>(promise: Promise<T>, timeoutMs: number, name: string): Promise<T> {

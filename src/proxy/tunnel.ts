@@ -26,6 +26,7 @@ import { readConnect } from './request-head.ts'
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n'
 const REFUSED_TUNNEL_LINGER_MS = 1_000
+const LINE_END = Buffer.from('\n')
 
 /** HTTP can only be served here if nobody has been answered yet. */
 const SPEAKS_FIRST: Extract<FlightVerdict, { kind: 'refuse' }> = {
@@ -51,7 +52,6 @@ export async function serveConnect(
   core: ProxyCore,
   request: IncomingMessage,
   client: Socket,
-  head: Buffer,
   serveHttp: ServeHttp,
 ): Promise<void> {
   const accept = request.headers.accept
@@ -68,30 +68,37 @@ export async function serveConnect(
 
   const slot = takeSlot(core, client, admitted)
   if ('reason' in slot) return refuse(slot)
-  client.once('close', slot.free)
 
   const dialled = await dialFor(core, client, admitted)
-  if (client.destroyed) {
+  if (!client.writable) {
     if (dialled.kind === 'connected') dialled.socket.destroy()
     return
   }
-  if (dialled.kind === 'failed') return refuse(dialRefusal(admitted, dialled))
+  if (dialled.kind === 'failed') {
+    slot.free()
+    return refuse(dialRefusal(admitted, dialled))
+  }
   recordAllowed(core, admitted, dialled.address)
 
   client.write(ESTABLISHED)
-  if (head.length > 0) client.unshift(head)
-  await runTunnel(core, client, dialled.socket, admitted, serveHttp)
+  try {
+    await runTunnel(core, client, dialled.socket, admitted, serveHttp)
+  } catch (error) {
+    // Nothing can be said in the middle of a tunnel.
+    resetSocket(client)
+    resetSocket(dialled.socket)
+    throw error
+  }
 }
 
-/** A dial that ends when the client goes. */
-export async function dialFor(
-  core: ProxyCore,
-  client: Socket,
-  admitted: Admitted,
-): Promise<DialResult> {
+/** A dial that ends when the client goes, or ends its side without a byte for the tunnel. */
+async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Promise<DialResult> {
   const abort = new AbortController()
   const onClose = () => abort.abort()
+  const onEnd = () => client.destroy()
   client.once('close', onClose)
+  client.once('end', onEnd)
+  if (client.readableEnded) onEnd()
   const { policy, generation } = core
   const { target, decision } = admitted
   const result = await core.dialer.dial({
@@ -102,6 +109,7 @@ export async function dialFor(
     signal: abort.signal,
   })
   client.removeListener('close', onClose)
+  client.removeListener('end', onEnd)
   return result
 }
 
@@ -124,17 +132,18 @@ export function dialRefusal(
   })
 }
 
-function takeSlot(
+/** Counts one more tunnel, until it is freed or its client's connection closes; a refusal if there may be no more. */
+export function takeSlot(
   core: ProxyCore,
   client: Socket,
   admitted: Admitted,
-): Refusal | { free: () => void } {
+): Refusal | { readonly free: () => void } {
   const { limits, clients } = core
   const key = clientKey(client)
   const total = core.openSlots
   const own = clients.get(key) ?? 0
   const refuse = (detail: string, status: number) =>
-    refusal({ reason: 'limit', detail, status, target: admitted.target, via: 'connect' })
+    refusal({ reason: 'limit', detail, status, target: admitted.target, via: admitted.target.via })
   if (limits.maxTunnelsPerClient > 0 && own >= limits.maxTunnelsPerClient) {
     return refuse(`this client has ${own} tunnels, the most it may have`, 429)
   }
@@ -143,11 +152,13 @@ function takeSlot(
   clients.set(key, own + 1)
   core.openSlots++
   const free = () => {
+    client.removeListener('close', free)
     core.openSlots--
     const left = (clients.get(key) ?? 1) - 1
     if (left > 0) clients.set(key, left)
     else clients.delete(key)
   }
+  client.once('close', free)
   return { free }
 }
 
@@ -177,7 +188,6 @@ async function runTunnel(
       log.note(verdict.note)
       if (opening.bytes.length > 0) upstream.write(opening.bytes)
       pump(client, upstream)
-      if (opening.ended) upstream.end()
       return log.finish(await pair.closed)
     case 'serve-http':
       if (upstream.bytesRead > 0) break
@@ -213,8 +223,6 @@ async function runTunnel(
 interface Opening {
   readonly bytes: Buffer
   readonly flight: Flight
-  /** True if the client ended its side already. */
-  readonly ended: boolean
 }
 
 /** Reads what a client sends first until it can be told what it is; the time runs from the first byte. */
@@ -222,25 +230,31 @@ function readOpening(client: Socket, timeoutMs: number): Promise<Opening> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let timer: NodeJS.Timeout | undefined
-    const settle = (flight: Flight, ended: boolean) => {
+    const settle = (flight: Flight) => {
       clearTimeout(timer)
       client.removeListener('data', onData)
       client.removeListener('end', onEnd)
       client.removeListener('close', onEnd)
       client.pause()
-      resolve({ bytes: Buffer.concat(chunks), flight, ended })
+      resolve({ bytes: Buffer.concat(chunks), flight })
     }
     const unfinished = (): Flight => ({ kind: 'incomplete', tls: chunks[0]?.[0] === 22 })
-    // Half a line with an end behind it can be no request any more.
-    const onEnd = () => settle(chunks[0]?.[0] === 22 ? unfinished() : { kind: 'not-tls' }, true)
+    // An end may finish a request line for a server that does not insist on its LF.
+    const isLine = () => readFlight(Buffer.concat([...chunks, LINE_END])).kind === 'http1'
+    const onEnd = () =>
+      settle(chunks[0]?.[0] === 22 || isLine() ? unfinished() : { kind: 'not-tls' })
     const onData = (chunk: Buffer) => {
       if (timer === undefined && timeoutMs > 0) {
-        timer = setTimeout(() => settle(unfinished(), false), timeoutMs)
+        timer = setTimeout(() => settle(unfinished()), timeoutMs)
       }
       chunks.push(chunk)
       if (chunks.length > 1) chunks.splice(0, chunks.length, Buffer.concat(chunks))
       const flight = readFlight((chunks[0] ?? chunk).subarray(0, MAX_FLIGHT_BYTES))
-      if (flight.kind !== 'more') settle(flight, false)
+      if (flight.kind !== 'more') settle(flight)
+    }
+    if (client.readableEnded) {
+      onEnd()
+      return
     }
     client.on('data', onData)
     client.on('end', onEnd)
@@ -259,8 +273,7 @@ interface TunnelParts {
 /** Keeps the books of one tunnel: what a drain may end, and the event when it has ended. */
 export function logTunnel(core: ProxyCore, tunnel: TunnelParts) {
   const { client, upstream, admitted, pair } = tunnel
-  const { target } = admitted
-  const { generation } = core
+  const { target, generation } = admitted
   const startedAt = core.now()
   const written = client.bytesWritten
   const before = { up: upstream.bytesWritten, down: upstream.bytesRead }

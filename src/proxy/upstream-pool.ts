@@ -1,4 +1,4 @@
-import { Agent, type AgentOptions, type ClientRequestArgs } from 'node:http'
+import { Agent, type AgentOptions, type ClientRequest, type ClientRequestArgs } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Socket } from 'node:net'
 import type { Policy } from '../policy/policy.ts'
@@ -54,6 +54,10 @@ export class VettedAgent extends Agent {
     this.#ready = ready
   }
 
+  get generation(): number {
+    return this.#generation
+  }
+
   /** Closes the connections that no request uses; the others close when theirs has ended. */
   destroyFree(): void {
     for (const sockets of Object.values(this.freeSockets)) {
@@ -62,8 +66,33 @@ export class VettedAgent extends Agent {
     this.maxFreeSockets = 0
   }
 
+  /** Closes the unused connections to one upstream: when one of them turned out to be dead, the others are as old. */
+  discardFree(admitted: Admitted): void {
+    for (const socket of this.freeSockets[this.#nameOf(admitted)] ?? []) socket.destroy()
+  }
+
+  override destroy(): void {
+    super.destroy()
+    this.#ready?.destroy()
+  }
+
   override getName(options: PooledRequestArgs): string {
-    return `${formatTarget(options.admitted.target)} ${this.#generation}`
+    return this.#nameOf(options.admitted)
+  }
+
+  #nameOf({ target }: Admitted): string {
+    return `${formatTarget(target)} ${this.#generation}`
+  }
+
+  /** An upstream that speaks without being asked would be taken for the answer to the next request. */
+  override keepSocketAlive(socket: Duplex): void {
+    socket.once('data', destroyThis)
+    return super.keepSocketAlive(socket)
+  }
+
+  override reuseSocket(socket: Duplex, request: ClientRequest): void {
+    socket.removeListener('data', destroyThis)
+    super.reuseSocket(socket, request)
   }
 
   override createConnection(
@@ -97,4 +126,8 @@ export class VettedAgent extends Agent {
     )
     return undefined
   }
+}
+
+function destroyThis(this: Duplex): void {
+  this.destroy()
 }

@@ -1,14 +1,22 @@
 import {
   type ClientRequest,
   type IncomingMessage,
+  type OutgoingMessage,
   request as httpRequest,
   type ServerResponse,
 } from 'node:http'
 import { formatHost } from '../policy/host.ts'
 import type { Target } from '../policy/target.ts'
 import type { Admitted, ProxyCore } from './core.ts'
-import { endToEndFields, fieldPairs, passableTrailers, viaEntry } from './headers.ts'
-import { announcesBody, fieldValues } from './request-head.ts'
+import {
+  endToEndFields,
+  fieldPairs,
+  passableTrailers,
+  type RawFields,
+  viaEntry,
+} from './headers.ts'
+import { resetSocket } from './relay.ts'
+import { announcesBody, fieldValues, hopsLeft } from './request-head.ts'
 import type { PooledRequestArgs, VettedAgent } from './upstream-pool.ts'
 
 /** Methods for which Node adds no body framing of its own. */
@@ -48,7 +56,10 @@ export function startUpstream(
 
 /** The fields of the upstream request: Host made anew from the target, framing as the client had it, Via added. */
 function upstreamFields(request: IncomingMessage, target: Target, pseudonym: string): string[] {
-  const fields = ['Host', hostField(target), ...endToEndFields(request.rawHeaders, ['host'])]
+  const hops = hopsLeft(request)
+  const replaced = hops === undefined ? ['host'] : ['host', 'max-forwards']
+  const fields = ['Host', hostField(target), ...endToEndFields(request.rawHeaders, replaced)]
+  if (hops !== undefined) fields.push('Max-Forwards', String(hops - 1))
   if (fieldValues(request, 'transfer-encoding').length > 0)
     fields.push('Transfer-Encoding', 'chunked')
   else if (!announcesBody(request)) {
@@ -65,26 +76,51 @@ function hostField(target: Target): string {
   return target.port === 80 ? host : `${host}:${target.port}`
 }
 
-/** Passes an interim answer on (RFC 9110 15.2), except to clients that cannot read one. */
+/**
+ * Passes an interim answer on (RFC 9110 15.2), except to clients that cannot read one, or do not read at all: an
+ * upstream may send any number of them.
+ */
 export function relayInterim(
   response: ServerResponse,
   request: IncomingMessage,
   interim: { statusCode: number; statusMessage: string; rawHeaders: string[] },
 ): void {
   const { socket } = response
-  if (request.httpVersion === '1.0' || response.headersSent || !socket?.writable) return
-  const lines = [...fieldPairs(endToEndFields(interim.rawHeaders))].map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  )
+  if (request.httpVersion === '1.0' || response.headersSent) return
+  if (!socket?.writable || socket.writableNeedDrain) return
+  const { statusCode, statusMessage, rawHeaders } = interim
   socket.write(
-    `HTTP/1.1 ${interim.statusCode} ${safePhrase(interim.statusMessage)}\r\n${lines.join('')}\r\n`,
+    bareHead(statusCode, statusMessage, endToEndFields(rawHeaders, ['content-length'])),
     'latin1',
   )
 }
 
-/** True for a status that a final answer can have (RFC 9110 15). */
-export function isFinalStatus(status: number | undefined): status is number {
-  return status !== undefined && status >= 200 && status <= 599
+/** The head of an answer that has no body, as it goes on the wire in latin1. */
+export function bareHead(status: number, phrase: string, fields: RawFields): string {
+  const lines = [...fieldPairs(fields)].map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${safePhrase(phrase)}\r\n${lines.join('')}\r\n`
+}
+
+/** Sends a head before its body. Node's `flushHeaders` would write it in UTF-8, which fields are not. */
+export function flushHead(message: OutgoingMessage): void {
+  message.write(Buffer.alloc(0))
+}
+
+/** Why an answer cannot be passed on as a final one (RFC 9110 15, RFC 9112 6.1); undefined if it can. */
+export function whyUnusable(message: IncomingMessage): string | undefined {
+  const { statusCode = 0, httpVersion } = message
+  if (message.httpVersionMajor !== 1) return `it speaks HTTP/${httpVersion}`
+  if (statusCode < 200 || statusCode > 599) return `its status ${statusCode} is none`
+  const codings = fieldValues(message, 'transfer-encoding').join()
+  return codings === '' || codings.toLowerCase() === 'chunked'
+    ? undefined
+    : 'its transfer coding is not chunked'
+}
+
+interface RelayOptions {
+  readonly pseudonym: string
+  /** Called in place of the end of the answer, which it has to bring about. */
+  readonly finish: () => void
 }
 
 /** Passes the final answer on: head, body, trailers. A body that breaks off breaks off for the client too. */
@@ -92,35 +128,41 @@ export function relayResponse(
   upstream: IncomingMessage,
   request: IncomingMessage,
   response: ServerResponse,
-  pseudonym: string,
+  { pseudonym, finish }: RelayOptions,
 ): void {
   const isChunked = fieldValues(upstream, 'transfer-encoding').length > 0
   const hasLength = !isChunked && fieldValues(upstream, 'content-length').length > 0
   const canTrail = !hasLength && request.httpVersion !== '1.0' && request.method !== 'HEAD'
-  const dropped = [...(isChunked ? ['content-length'] : []), ...(canTrail ? [] : ['trailer'])]
+  const dropped = [
+    ...(isChunked || upstream.statusCode === 204 ? ['content-length'] : []),
+    ...(canTrail ? [] : ['trailer']),
+  ]
   const fields = endToEndFields(upstream.rawHeaders, dropped)
   fields.push('Via', viaEntry(upstream, pseudonym))
   response.sendDate = false
+  // A client that is still sending cannot be sure where its next request would begin.
+  if (!request.complete) response.shouldKeepAlive = false
   try {
     response.writeHead(upstream.statusCode ?? 502, safePhrase(upstream.statusMessage ?? ''), fields)
   } catch (error) {
     upstream.destroy()
     throw error
   }
-  response.flushHeaders()
+  flushHead(response)
   upstream.pipe(response, { end: false })
   upstream.once('end', () => {
-    const trailers = canTrail ? passableTrailers(upstream.rawTrailers) : []
+    const trailers = canTrail ? passableTrailers(upstream.rawTrailers, upstream.rawHeaders) : []
     if (trailers.length > 0) response.addTrailers([...fieldPairs(trailers)])
-    response.end()
+    finish()
   })
-  upstream.once('close', () => {
-    if (!upstream.readableEnded) response.destroy()
-  })
-  upstream.on('error', () => response.destroy())
+  const onClose = () => {
+    if (!upstream.readableEnded) resetSocket(request.socket)
+  }
+  upstream.once('close', onClose)
+  upstream.on('error', onClose)
 }
 
 /** A reason phrase without what no phrase may have. */
-export function safePhrase(phrase: string): string {
+function safePhrase(phrase: string): string {
   return phrase.replace(/[^\t\u0020-\u007e\u00a0-\u00ff]/g, '?')
 }

@@ -94,14 +94,11 @@ export function hello(serverName?: string, parts: HelloParts = {}): Buffer {
   return records(helloMessage({ ...parts, serverName }))
 }
 
-/** Encrypted client hello, the outer form (0xfe0d): a config id, a key and a payload that nobody can read. */
+/** Encrypted client hello in its outer form (0xfe0d): suite, config id, a key and a payload that nobody can read. */
 export function echExtension(): Extension {
-  const parts = [
-    Buffer.from([0, 0, 0x20, 0, 1, 7]),
-    vector(2, randomBytes(32)),
-    vector(2, randomBytes(180)),
-  ]
-  return [0xfe0d, Buffer.concat([Buffer.from([0]), ...parts.slice(0)]).subarray(1)]
+  const outer = Buffer.from([0, 0, 1, 0, 1, 7])
+  const data = [outer, vector(2, randomBytes(32)), vector(2, randomBytes(180))]
+  return [0xfe0d, Buffer.concat(data)]
 }
 
 /** A GREASE extension (RFC 8701). */

@@ -35,20 +35,37 @@ export function takeAnswer(
   options: AnswerOptions = {},
 ): Answer | undefined {
   const text = bytes.toString('latin1')
-  const split = text.indexOf('\r\n\r\n')
-  if (split === -1) return undefined
-  const [statusLine = '', ...lines] = text.slice(0, split).split('\r\n')
+  for (let at = 0; ;) {
+    const split = text.indexOf('\r\n\r\n', at)
+    if (split === -1) return undefined
+    const head = readHead(text.slice(at, split))
+    const start = split + 4
+    if (head.status < 200 && head.status !== 101 && !options.interim) {
+      at = start
+      continue
+    }
+    return readBody(text, start, head, isEnded, options)
+  }
+}
+
+type Head = Pick<Answer, 'version' | 'status' | 'phrase' | 'fields'>
+
+function readHead(text: string): Head {
+  const [statusLine = '', ...lines] = text.split('\r\n')
   const match = /^(HTTP\/1\.[01]) (\d{3})(?: (.*))?$/.exec(statusLine)
   if (match === null) throw new Error(`no status line: ${JSON.stringify(statusLine)}`)
-  const [, version = '', statusText = '', phrase = ''] = match
-  const status = Number(statusText)
-  const fields = readFields(lines)
-  const start = split + 4
-  if (status < 200 && status !== 101 && !options.interim) {
-    const next = takeAnswer(bytes.subarray(start), isEnded, options)
-    return next && { ...next, length: next.length + start }
-  }
-  const head = { version, status, phrase, fields }
+  const [, version = '', status = '', phrase = ''] = match
+  return { version, status: Number(status), phrase, fields: readFields(lines) }
+}
+
+function readBody(
+  text: string,
+  start: number,
+  head: Head,
+  isEnded: boolean,
+  options: AnswerOptions,
+): Answer | undefined {
+  const { status, fields } = head
   const bare = { ...head, body: '', trailers: [], isFramed: true, length: start }
   if (status < 200 || status === 204 || status === 304 || options.method === 'HEAD') return bare
   if (options.connect && status === 200) return bare

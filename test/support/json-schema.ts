@@ -46,9 +46,9 @@ function check(
         .filter((name) => !Object.hasOwn(Object(value), name))
         .map((name) => `${path}.${name}: required`)
     case 'additionalProperties': {
-      const known = Object.keys((schema['properties'] ?? {}) as object)
+      const known = Object.keys(schema['properties'] ?? {})
       return operand === false
-        ? Object.keys(Object(value) as object)
+        ? Object.keys(Object(value))
             .filter((name) => !known.includes(name))
             .map((name) => `${path}.${name}: additionalProperties`)
         : []

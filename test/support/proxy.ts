@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import {
   type EgressEvent,
@@ -81,8 +82,7 @@ export async function openProxy(t: Test, parts: ProxyParts = {}): Promise<TestPr
   const { hosts = {}, listenHost = '127.0.0.1', mode, rules, quiet, tls, ...options } = parts
   const events: EgressEvent[] = []
   const lookups: string[] = []
-  const onWarning = (warning: Error) => t.fail(`a warning: ${warning.message}`)
-  process.on('warning', onWarning)
+  failOnWarnings(t)
   const policy =
     parts.policy ??
     policyWith({
@@ -110,7 +110,6 @@ export async function openProxy(t: Test, parts: ProxyParts = {}): Promise<TestPr
   const { host, port } = await proxy.listen({ host: listenHost, port: 0 })
   t.teardown(async () => {
     await proxy.close({ drainTimeoutMs: 0 })
-    process.removeListener('warning', onWarning)
   })
   const of = <T extends EventType>(type: T) =>
     events.filter((event) => event.type === type).map(({ data }) => data as EventData<T>)
@@ -145,6 +144,16 @@ export async function openProxy(t: Test, parts: ProxyParts = {}): Promise<TestPr
   }
 }
 
+let currentTest: Test | undefined
+
+/** A warning of Node's, such as too many listeners on one socket, fails the test that runs. */
+function failOnWarnings(t: Test): void {
+  if (currentTest === undefined) {
+    process.on('warning', ({ message }) => currentTest?.fail(`a warning: ${message}`))
+  }
+  currentTest = t
+}
+
 async function answersOf(place: Place | undefined): Promise<readonly ResolverAnswer[]> {
   if (place === undefined) return []
   if (typeof place === 'number') return [{ address: '127.0.0.1', port: place, given: true }]
@@ -162,4 +171,32 @@ export async function until(what: string, holds: () => boolean, patienceMs = 3_0
 
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** A further listener of a proxy, of which the proxy's own end of each connection can be seen. */
+export interface Watched {
+  client(send: string | Buffer): Promise<RawClient>
+  /** Waits until the proxy has read every byte that was sent. */
+  untilRead(): Promise<void>
+}
+
+/** Attaches a listener that can be watched. */
+export async function watch(t: Test, { proxy }: TestProxy): Promise<Watched> {
+  const sockets: Socket[] = []
+  let sent = 0
+  const server = createServer({ allowHalfOpen: true }, (socket) => sockets.push(socket))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  proxy.attach(server)
+  const { port } = server.address() as AddressInfo
+  return {
+    client(send) {
+      sent += Buffer.byteLength(send, 'latin1')
+      return openRaw(t, port, { send })
+    },
+    untilRead: () =>
+      until(
+        'all is read',
+        () => sent === sockets.reduce((sum, socket) => sum + socket.bytesRead, 0),
+      ),
+  }
 }

@@ -135,7 +135,8 @@ export function rawClientOf(socket: Socket, isPaused = false): RawClient {
       socket.end()
     },
     reset() {
-      socket.resetAndDestroy()
+      if (socket.writableEnded && !socket.writableFinished) socket.destroy()
+      else if (!socket.destroyed) socket.resetAndDestroy()
     },
     until(wanted) {
       return waitFor(String(wanted), () => {

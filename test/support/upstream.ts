@@ -55,7 +55,9 @@ export async function openUpstream(
     },
     async connection(index = 0) {
       await until(`connection ${index}`, () => connections.length > index)
-      return connections[index] as RawClient
+      const [found] = connections.slice(index)
+      if (found === undefined) throw new TypeError('it is there')
+      return found
     },
     untilOpen: (count) => until(`${count} open connections`, () => upstream.open === count),
   }
@@ -95,6 +97,7 @@ export async function openHttpUpstream(
     t,
     (connection, index) => {
       let taken = 0
+      connection.socket.on('end', () => connection.end())
       connection.socket.on('data', () => {
         for (;;) {
           const request = takeRequest(connection.text.slice(taken))
@@ -112,11 +115,12 @@ export async function openHttpUpstream(
   return Object.assign(Object.create(upstream) as Upstream, {
     received,
     async request(index = 0) {
-      for (let waited = 0; received.length <= index; waited += 5) {
-        if (waited > 3_000) throw new Error(`request ${index} never came`)
+      for (let waited = 0; waited < 3_000; waited += 5) {
+        const [found] = received.slice(index)
+        if (found) return found
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
-      return received[index] as Received
+      throw new Error(`request ${index} never came`)
     },
   })
 }

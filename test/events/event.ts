@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs'
+import tap from 'tap'
+import { eventJsonSchema, type EventData, type EventType } from '../../src/events/event.ts'
+import { schemaProblems } from '../support/json-schema.ts'
+
+const SCHEMA = eventJsonSchema()
+
+const NETWORK = { host: 'evil.test', port: 443, via: 'connect', generation: 1 } as const
+
+/** One record of each type with every field it can have. */
+const FULL: { readonly [T in EventType]: Required<EventData<T>> } = {
+  network_blocked: {
+    ...NETWORK,
+    reason: 'no-rule',
+    rule: '!evil.test',
+    origin: 'policy.yaml:3',
+    address: '203.0.113.1',
+    sni: 'evil.test',
+    detail: 'no rule allows evil.test:443',
+    count: 3,
+  },
+  network_blocked_summary: { count: 0, quiet: 5 },
+  network_allowed: { ...NETWORK, rule: 'x', origin: '--rule:1', address: '203.0.113.1' },
+  tunnel_closed: {
+    ...NETWORK,
+    bytes_up: 0,
+    bytes_down: 1,
+    ms: 2,
+    cause: 'end',
+    tls: 'other-sni',
+    sni: 'evil.test',
+    ech: true,
+  },
+  policy_loaded: { generation: 1, digest: 'x', rules: 0 },
+  policy_rejected: { message: 'x' },
+  internal_error: { message: 'x' },
+  events_lost: { count: 1, from_ts: '2027-01-01T00:00:00.000Z', to_ts: '2027-01-01T00:00:00.000Z' },
+}
+
+/** The fields that a record of each type cannot do without. */
+const REQUIRED: { readonly [T in EventType]: readonly (keyof EventData<T>)[] } = {
+  network_blocked: ['host', 'port', 'via', 'generation', 'reason'],
+  network_blocked_summary: ['count', 'quiet'],
+  network_allowed: ['host', 'port', 'via', 'generation'],
+  tunnel_closed: ['host', 'port', 'via', 'generation', 'bytes_up', 'bytes_down', 'ms', 'cause'],
+  policy_loaded: ['generation', 'digest', 'rules'],
+  policy_rejected: ['message'],
+  internal_error: ['message'],
+  events_lost: ['count', 'from_ts', 'to_ts'],
+}
+
+const record = (type: string, data: unknown) => ({
+  v: 1,
+  seq: 1,
+  ts: '2027-01-01T00:00:00.000Z',
+  run_id: null,
+  type,
+  data,
+})
+
+const isValid = (value: unknown) => schemaProblems(SCHEMA, value).length === 0
+
+void tap.test('docs/events.schema.json is what the code says', async (t) => {
+  const text = readFileSync(new URL('../../docs/events.schema.json', import.meta.url), 'utf8')
+  t.equal(text, `${JSON.stringify(SCHEMA, null, 2)}\n`)
+})
+
+void tap.test(
+  'a record of each type is valid with all of its fields, and with the few it needs',
+  async (t) => {
+    for (const [type, data] of Object.entries(FULL)) {
+      t.ok(isValid(record(type, data)), type)
+      const needed: readonly string[] = REQUIRED[type as EventType]
+      const least = Object.fromEntries(
+        Object.entries(data).filter(([name]) => needed.includes(name)),
+      )
+      t.ok(isValid(record(type, least)), `${type} with ${needed.join(', ')}`)
+      for (const name of needed) {
+        const { [name]: _, ...rest } = least
+        t.notOk(isValid(record(type, rest)), `${type} without ${name}`)
+      }
+    }
+  },
+)
+
+void tap.test('a field or a type that nobody has heard of is refused', async (t) => {
+  for (const [type, data] of Object.entries(FULL)) {
+    t.notOk(isValid(record(type, { ...data, token: 'x' })), type)
+    t.notOk(isValid({ ...record(type, data), level: 30 }), type)
+  }
+  t.notOk(isValid(record('network_unknown', NETWORK)))
+  t.notOk(isValid(record('policy_loaded', FULL.internal_error)), 'the data of another type')
+})
+
+void tap.test('values of the wrong kind are refused', async (t) => {
+  const blocked = (more: object) => record('network_blocked', { ...FULL.network_blocked, ...more })
+  t.ok(isValid(blocked({ via: 'socks', port: 0 })))
+  for (const more of [
+    { via: 'pigeon' },
+    { port: -1 },
+    { port: 65_536 },
+    { port: '443' },
+    { port: 1.5 },
+    { generation: -1 },
+    { host: null },
+    { count: -1 },
+  ]) {
+    t.notOk(isValid(blocked(more)), JSON.stringify(more))
+  }
+  const good = record('policy_rejected', FULL.policy_rejected)
+  t.ok(isValid({ ...good, run_id: 'run-1' }))
+  for (const more of [{ v: 2 }, { seq: 0 }, { seq: 1.5 }, { ts: 1 }, { run_id: 7 }]) {
+    t.notOk(isValid({ ...good, ...more }), JSON.stringify(more))
+  }
+})

@@ -1,0 +1,230 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import tap from 'tap'
+import ts from 'typescript'
+
+const ROOT = path.resolve(import.meta.dirname, '..')
+
+interface Floor {
+  /** The folders, and the files beside them, whose files may be imported. */
+  readonly floors: readonly string[]
+  /** The packages, and which files of the folder may import each; `*` is all of them. */
+  readonly packages: Readonly<Record<string, readonly string[]>>
+}
+
+// docs/architecture.md has the picture.
+const FLOORS: Readonly<Record<string, Floor>> = {
+  'errors.ts': { floors: [], packages: {} },
+  policy: {
+    floors: ['errors.ts'],
+    packages: {
+      minimatch: ['pattern.ts'],
+      tldts: ['width.ts'],
+      yaml: ['yaml-source.ts'],
+      zod: ['schema.ts', 'shape-problems.ts'],
+      'node:crypto': ['compile.ts'],
+      'node:url': ['host.ts', 'pattern.ts'],
+    },
+  },
+  events: {
+    floors: ['errors.ts', 'policy'],
+    packages: { pino: ['event-log.ts'], zod: ['event.ts'], 'node:fs': ['event-log.ts'] },
+  },
+  presets: {
+    floors: ['errors.ts', 'policy'],
+    packages: {
+      'node:fs': ['catalog.ts', 'read-source.ts'],
+      'node:path': ['*'],
+      'node:url': ['*'],
+    },
+  },
+  proxy: {
+    floors: ['errors.ts', 'policy', 'events'],
+    packages: {
+      'node:crypto': ['authenticate.ts', 'egress-proxy.ts'],
+      'node:dns/promises': ['resolver.ts'],
+      'node:fs': ['limits.ts'],
+      'node:http': ['*'],
+      'node:net': ['*'],
+      'node:os': ['local-addresses.ts'],
+      'node:stream': ['*'],
+    },
+  },
+  cli: {
+    floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy'],
+    packages: {
+      commander: ['main.ts', 'policy-options.ts'],
+      'node:fs': ['command-serve.ts', 'main.ts'],
+    },
+  },
+  'index.ts': { floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy'], packages: {} },
+}
+
+/** What opens a connection, and the one file that may import it: every byte that leaves comes through `dial.ts`. */
+const CONNECTING: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'node:net': {
+    connect: ['proxy/dial.ts'],
+    createConnection: [],
+    Socket: [],
+    default: [],
+    '*': [],
+  },
+  // The request of Node's client goes through `upstream-pool.ts`, whose agent asks `dial.ts`.
+  'node:http': {
+    request: ['proxy/upstream-request.ts'],
+    Agent: ['proxy/upstream-pool.ts'],
+    ClientRequest: [],
+    get: [],
+    globalAgent: [],
+    default: [],
+    '*': [],
+  },
+}
+
+/** What `policy` decides depends on its arguments alone. */
+const IMPURE =
+  /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\b(?:performance|process)\.|\bset(?:Timeout|Interval)\b/
+
+/** Tests in the folders of unit tests that are named for a behaviour, and not for a source file. */
+const NAMED_FOR_BEHAVIOUR = new Set([
+  'policy/case-book.ts',
+  'policy/many-mistakes.ts',
+  'policy/oracle-python.ts',
+  'policy/oracle-wpt.ts',
+  'presets/content.ts',
+])
+
+interface Import {
+  /** The module, as written. */
+  readonly from: string
+  /** What is imported as a value; `*` is all of it. */
+  readonly values: readonly string[]
+}
+
+const FILES = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.replaceAll(path.sep, '/'))
+  .toSorted()
+
+function textOf(file: string): string {
+  return readFileSync(path.join(ROOT, 'src', file), 'utf8')
+}
+
+/** The imports and re-exports of a file. */
+function importsOf(file: string): Import[] {
+  const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest)
+  return source.statements.flatMap((statement) => {
+    if (!ts.isImportDeclaration(statement) && !ts.isExportDeclaration(statement)) return []
+    const { moduleSpecifier: from } = statement
+    if (from === undefined || !ts.isStringLiteral(from)) return []
+    return [{ from: from.text, values: valuesOf(statement) }]
+  })
+}
+
+function valuesOf(statement: ts.ImportDeclaration | ts.ExportDeclaration): string[] {
+  const clause = ts.isImportDeclaration(statement) ? statement.importClause : undefined
+  const isType = ts.isExportDeclaration(statement)
+    ? statement.isTypeOnly
+    : clause?.phaseModifier === ts.SyntaxKind.TypeKeyword
+  if (isType) return []
+  const names = ts.isExportDeclaration(statement) ? statement.exportClause : clause?.namedBindings
+  const values = clause?.name ? ['default'] : []
+  if (names === undefined) return values
+  if (ts.isNamespaceImport(names) || ts.isNamespaceExport(names)) return [...values, '*']
+  for (const one of names.elements) {
+    if (!one.isTypeOnly) values.push((one.propertyName ?? one.name).text)
+  }
+  return values
+}
+
+/** The folder of a file, or the file itself at the top. */
+function floorOf(file: string): string {
+  return file.split('/')[0] ?? file
+}
+
+void tap.test(
+  'a folder imports only from the floors below it, and only its packages',
+  async (t) => {
+    t.ok(FILES.length > 40, `${FILES.length} files`)
+    for (const file of FILES) {
+      const own = floorOf(file)
+      const floor = FLOORS[own]
+      if (floor === undefined) {
+        t.fail(`${file} is in no floor`)
+        continue
+      }
+      for (const { from } of importsOf(file)) {
+        if (!from.startsWith('.')) {
+          const allowed = floor.packages[from] ?? []
+          const name = file.slice(own.length + 1)
+          t.ok(allowed.includes('*') || allowed.includes(name), `${file} imports ${from}`)
+          continue
+        }
+        const target = path.posix.join(path.posix.dirname(file), from)
+        t.ok(FILES.includes(target), `${file} imports ${from}, a file of src`)
+        const reached = floorOf(target)
+        t.ok(reached === own || floor.floors.includes(reached), `${file} imports ${from}`)
+      }
+    }
+  },
+)
+
+void tap.test('the table of floors has nothing that is not there', async (t) => {
+  const all = FILES.map((file) => ({ file, froms: importsOf(file).map(({ from }) => from) }))
+  for (const [own, { packages }] of Object.entries(FLOORS)) {
+    t.ok(existsSync(path.join(ROOT, 'src', own)), own)
+    for (const [name, files] of Object.entries(packages)) {
+      for (const one of files) {
+        const isUsed = all.some(
+          ({ file, froms }) =>
+            (one === '*' ? floorOf(file) === own : file === `${own}/${one}`) &&
+            froms.includes(name),
+        )
+        t.ok(isUsed, `${own}/${one} imports ${name}`)
+      }
+    }
+  }
+})
+
+void tap.test('only dial.ts opens a connection', async (t) => {
+  const found = new Set<string>()
+  for (const file of FILES) {
+    for (const { from, values } of importsOf(file)) {
+      for (const [name, allowed] of Object.entries(CONNECTING[from] ?? {})) {
+        if (!values.includes(name)) continue
+        found.add(`${from} ${name}`)
+        t.ok(allowed.includes(file), `${file} imports ${name} of ${from}`)
+      }
+    }
+    t.notMatch(textOf(file), /\b(?:fetch|WebSocket|EventSource)\(/, `${file} fetches nothing`)
+  }
+  t.strictSame(found, new Set(['node:net connect', 'node:http request', 'node:http Agent']))
+})
+
+void tap.test('nothing is loaded but by import and export lines', async (t) => {
+  for (const file of FILES) {
+    const text = textOf(file)
+    t.notMatch(text, /\bimport\s*\(|\brequire\b\s*\(|createRequire|getBuiltinModule/, file)
+    t.notMatch(text, /\beval\b\s*\(|new Function\b/, file)
+  }
+})
+
+void tap.test('policy has no clock, no chance and no environment', async (t) => {
+  for (const file of FILES) {
+    if (floorOf(file) === 'policy') t.notMatch(textOf(file), IMPURE, file)
+  }
+})
+
+void tap.test('a unit test is named for a source file', async (t) => {
+  const stale = new Set(NAMED_FOR_BEHAVIOUR)
+  for (const folder of Object.keys(FLOORS)) {
+    const tests = path.join(ROOT, 'test', folder)
+    const files = folder.endsWith('.ts') || !existsSync(tests) ? [] : readdirSync(tests)
+    for (const name of files) {
+      const file = `${folder}/${name}`
+      const isKnown = stale.delete(file)
+      t.ok(isKnown || FILES.includes(file), `test/${file} has its source file`)
+    }
+  }
+  t.strictSame(stale, new Set())
+})
