@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Target } from '../policy/target.ts'
 import { type Admitted, type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
 import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
+import { spareConnections } from './limits.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { resetSocket } from './relay.ts'
 import { serveConnect } from './tunnel.ts'
@@ -12,8 +13,6 @@ import { VettedAgent } from './upstream-pool.ts'
 const KEEP_ALIVE_PROBE_MS = 30_000
 /** How long a client connection may wait for its next request, in milliseconds. */
 const CLIENT_IDLE_MS = 60_000
-/** Client connections without a tunnel that are served besides the tunnels. */
-const SPARE_CONNECTIONS = 256
 /** Requests that a client may send ahead before its connection is read no further. */
 const MAX_AHEAD = 16
 
@@ -48,6 +47,7 @@ interface Client {
 export class ConnectionServer {
   readonly #core: ProxyCore
   readonly #http: Server
+  readonly #spare = spareConnections()
   readonly #clients = new Map<Socket, Client>()
   #agent: VettedAgent
 
@@ -69,7 +69,7 @@ export class ConnectionServer {
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
     const { limits, isDraining } = this.#core
-    const isFull = this.#clients.size >= limits.maxTunnels + SPARE_CONNECTIONS
+    const isFull = this.#clients.size >= limits.maxTunnels + this.#spare
     this.#clients.set(socket, newClient())
     socket.once('close', () => this.#clients.delete(socket))
     if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')

@@ -213,7 +213,7 @@ export function exchange(
 }
 
 /** What the upstream did that makes its answer unusable. */
-export class UpstreamError extends Error {
+class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly status: number
 
@@ -233,7 +233,7 @@ function isUpstreamError(error: Error): boolean {
 }
 
 /** The refusal that a failed exchange with the upstream is. A fault of our own is recorded, not told. */
-export function upstreamRefusal(core: ProxyCore, admitted: Admitted, error: Error): Refusal {
+function upstreamRefusal(core: ProxyCore, admitted: Admitted, error: Error): Refusal {
   if (error instanceof DialError) return dialRefusal(admitted, error.failed)
   const { target } = admitted
   if (!isUpstreamError(error)) {

@@ -70,10 +70,23 @@ export function resolveLimits(
     }
     limits[name] = value
   }
-  const bearable = Math.max(1, Math.floor((descriptorLimit() - DESCRIPTOR_RESERVE) / 2))
+  const bearable = Math.max(1, Math.floor((descriptorLimit() - otherDescriptors()) / 2))
   const wanted = limits['maxTunnels'] ?? 0
   limits['maxTunnels'] = wanted === 0 ? bearable : Math.min(wanted, bearable)
   return limits as unknown as Limits
+}
+
+/**
+ * Client connections without a tunnel that are served besides the tunnels, and as many upstream connections that wait for
+ * their next request: 256 each, fewer where the process may have few descriptors.
+ */
+export function spareConnections(): number {
+  return Math.min(256, Math.floor(descriptorLimit() / 8))
+}
+
+/** What is needed besides tunnels: a spare connection may have an upstream of its own, and another one waiting. */
+function otherDescriptors(): number {
+  return DESCRIPTOR_RESERVE + 3 * spareConnections()
 }
 
 /** How many files and sockets this process may have open; a tunnel takes two. */

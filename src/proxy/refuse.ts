@@ -123,14 +123,8 @@ export function renderRefusal(refused: Refusal, accept: string | undefined): Ref
   const { host, port } = describeHost(target)
   const json = accept !== undefined && /\bapplication\/(?:[\w.-]+\+)?json\b/i.test(accept)
   const body = json
-    ? JSON.stringify({
-        error: 'egress_denied',
-        reason,
-        host,
-        port,
-        detail: words,
-        rule: rule ?? null,
-      })
+    ? // Clients that look into a body show its `error`: the sentence stands there.
+      JSON.stringify({ error: phrase, reason, host, port, rule: rule ?? null })
     : `${phrase}\nreason: ${reason}\n${rule === undefined ? '' : `a rule that would allow it: ${rule}\n`}`
   const headers: [string, string][] = [
     ['Content-Type', json ? 'application/json' : 'text/plain; charset=utf-8'],

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { classifyIp } from '../policy/address-kind.ts'
 import {
   admit,
   type Admitted,
@@ -21,6 +22,7 @@ import {
   tlsAlert,
 } from './first-flight.ts'
 import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from './refuse.ts'
+import { parseSystemAddress } from './local-addresses.ts'
 import { pump, type RelayCause, resetSocket, type SocketPair, tieSockets } from './relay.ts'
 import { readConnect } from './request-head.ts'
 
@@ -121,6 +123,9 @@ export function dialRefusal(
   const { reason, detail, timedOut, address } = failed
   const { target } = admitted
   const { host, port } = describeHost(target)
+  // Only a private address has a rule by name that opens it, and the answer tells that rule.
+  const ip = address === undefined ? undefined : parseSystemAddress(address)
+  const opensByName = reason === 'special-address' && ip && classifyIp(ip).kind === 'private'
   return refusal({
     reason,
     detail: `${host}:${port}: ${detail}`,
@@ -128,7 +133,7 @@ export function dialRefusal(
     via: target.via,
     ...(timedOut && { status: 504 }),
     ...(address !== undefined && { address }),
-    ...(reason === 'special-address' && { decision: { verdict: 'deny', reason } as const }),
+    ...(opensByName && { decision: { verdict: 'deny', reason } as const }),
   })
 }
 

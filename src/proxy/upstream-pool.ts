@@ -5,10 +5,10 @@ import type { Policy } from '../policy/policy.ts'
 import { formatTarget } from '../policy/target.ts'
 import type { Admitted, ProxyCore } from './core.ts'
 import type { DialResult } from './dial.ts'
+import { spareConnections } from './limits.ts'
 
 /** How long an upstream connection may wait for its next request, in milliseconds. */
 const IDLE_MS = 4_000
-const MAX_IDLE = 256
 
 type FailedDial = Extract<DialResult, { kind: 'failed' }>
 
@@ -37,13 +37,13 @@ export class VettedAgent extends Agent {
   readonly #core: ProxyCore
   readonly #generation: number
   readonly #policy: Policy
+  readonly #maxIdle = spareConnections()
   #ready: Socket | undefined
 
   /** `ready` is a connection that is open already; it serves the first request. */
   constructor(core: ProxyCore, ready?: Socket) {
     const options: AgentOptions = {
       keepAlive: true,
-      maxFreeSockets: MAX_IDLE,
       timeout: IDLE_MS,
       scheduling: 'lifo',
     }
@@ -85,9 +85,11 @@ export class VettedAgent extends Agent {
   }
 
   /** An upstream that speaks without being asked would be taken for the answer to the next request. */
-  override keepSocketAlive(socket: Duplex): void {
+  override keepSocketAlive(socket: Duplex): boolean {
+    const idle = Object.values(this.freeSockets).reduce((sum, list) => sum + (list?.length ?? 0), 0)
+    if (idle >= this.#maxIdle) return false
     socket.once('data', destroyThis)
-    return super.keepSocketAlive(socket)
+    return keepAlive.call(this, socket)
   }
 
   override reuseSocket(socket: Duplex, request: ClientRequest): void {
@@ -127,6 +129,9 @@ export class VettedAgent extends Agent {
     return undefined
   }
 }
+
+/** The type of this method in @types/node has no answer; Node's has, and closes the socket on false. */
+const keepAlive = Agent.prototype.keepSocketAlive as (this: Agent, socket: Duplex) => boolean
 
 function destroyThis(this: Duplex): void {
   this.destroy()

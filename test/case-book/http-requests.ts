@@ -273,11 +273,10 @@ void tap.test(
     const json = await (await proxy.client(`${target}Accept: application/json\r\n\r\n`)).answer()
     t.strictSame(valuesOf(json, 'content-type'), ['application/json'])
     t.strictSame(JSON.parse(json.body), {
-      error: 'egress_denied',
+      error: 'egress denied: no rule allows evil.test:443',
       reason: 'no-rule',
       host: 'evil.test',
       port: 443,
-      detail: 'no rule allows evil.test:443',
       rule: '"evil.test:443"',
     })
     const block = await proxy.event('network_blocked')

@@ -116,5 +116,5 @@ void tap.test('when all have left, nothing is left of them', async (t) => {
   await until('no upstream is left', () => upstream.open === 0, 8_000)
   t.strictSame(crashes, [], `seed ${seed}`)
   t.strictSame(proxy.of('internal_error'), [], `seed ${seed}`)
-  t.ok(proxy.proxy.stats().allowed > 50, `${proxy.proxy.stats().allowed} were let through`)
+  t.ok(proxy.proxy.stats().allowed > 10, `${proxy.proxy.stats().allowed} were let through`)
 })

@@ -14,7 +14,7 @@ void tap.test('each event arrives when it is sent, and silence ends nothing', as
   const upstream = await openHttpUpstream(t, () => undefined)
   const proxy = await openProxy(t, {
     hosts: { 'allowed.test': upstream },
-    limits: { headTimeoutMs: 50, firstFlightTimeoutMs: 50, dialTimeoutMs: 50 },
+    limits: { headTimeoutMs: 300, firstFlightTimeoutMs: 300, dialTimeoutMs: 300 },
   })
   const plain = await proxy.client(GET)
   const tunnel = await proxy.tunnel('allowed.test:80', GET)
@@ -26,7 +26,7 @@ void tap.test('each event arrives when it is sent, and silence ends nothing', as
     upper?.send('9\r\ndata: 1\n\n\r\n')
     await client.until('data: 1\n\n')
   }
-  await pause(180)
+  await pause(400)
   for (const [i, client] of [plain, tunnel].entries()) {
     t.notOk(client.isEnded || client.isClosed)
     const upper = upstream.connections[upstream.received[i]?.connection ?? 0]

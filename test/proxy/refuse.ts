@@ -102,7 +102,7 @@ void tap.test('JSON for those who ask for it', async (t) => {
     const message = renderRefusal(NO_RULE, accept)
     t.strictSame(header(message, 'Content-Type'), ['application/json'], accept)
     t.match(JSON.parse(message.body), {
-      error: String,
+      error: message.phrase,
       reason: 'no-rule',
       host: 'evil.test',
       port: 443,
