@@ -120,7 +120,7 @@ function raceToConnect(
       timeoutMs > 0
         ? setTimeout(() => fail(`no connection within ${timeoutMs} ms`, true), timeoutMs)
         : undefined
-    const onAbort = () => fail('the client left', false)
+    const onAbort = () => fail('the client ended its side before there was a connection', false)
     signal.addEventListener('abort', onAbort, { once: true })
     if (signal.aborted) onAbort()
     else tryNext()

@@ -93,14 +93,16 @@ export async function serveConnect(
   }
 }
 
-/** A dial that ends when the client goes, or ends its side without a byte for the tunnel. */
+/**
+ * A dial that ends when the client goes. An end of its side with no byte for the tunnel looks the same as going, and Node
+ * would not notice a reset behind it: the dial ends then as well, and the client gets a whole refusal.
+ */
 async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Promise<DialResult> {
   const abort = new AbortController()
-  const onClose = () => abort.abort()
-  const onEnd = () => client.destroy()
-  client.once('close', onClose)
-  client.once('end', onEnd)
-  if (client.readableEnded) onEnd()
+  const onGone = () => abort.abort()
+  client.once('close', onGone)
+  client.once('end', onGone)
+  if (client.readableEnded) onGone()
   const { policy, generation } = core
   const { target, decision } = admitted
   const result = await core.dialer.dial({
@@ -110,8 +112,8 @@ async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Pro
     generation,
     signal: abort.signal,
   })
-  client.removeListener('close', onClose)
-  client.removeListener('end', onEnd)
+  client.removeListener('close', onGone)
+  client.removeListener('end', onGone)
   return result
 }
 

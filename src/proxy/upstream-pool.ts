@@ -89,7 +89,8 @@ export class VettedAgent extends Agent {
     const idle = Object.values(this.freeSockets).reduce((sum, list) => sum + (list?.length ?? 0), 0)
     if (idle >= this.#maxIdle) return false
     socket.once('data', destroyThis)
-    return keepAlive.call(this, socket)
+    // Node answers whether the socket is kept, and closes it on false; its type has no answer.
+    return super.keepSocketAlive(socket) as unknown as boolean
   }
 
   override reuseSocket(socket: Duplex, request: ClientRequest): void {
@@ -129,9 +130,6 @@ export class VettedAgent extends Agent {
     return undefined
   }
 }
-
-/** The type of this method in @types/node has no answer; Node's has, and closes the socket on false. */
-const keepAlive = Agent.prototype.keepSocketAlive as (this: Agent, socket: Duplex) => boolean
 
 function destroyThis(this: Duplex): void {
   this.destroy()

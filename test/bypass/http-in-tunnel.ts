@@ -82,7 +82,7 @@ void tap.test('nor behind a good request on the same tunnel', async (t) => {
   const upstream = await openHttpUpstream(t)
   const proxy = await openProxy(t, {
     hosts: { 'allowed.test': upstream },
-    limits: { headTimeoutMs: 60 },
+    limits: { headTimeoutMs: 200 },
   })
   const good = 'GET /good HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
   for (const bytes of FRONTING) {

@@ -14,8 +14,7 @@ const LATER: Readonly<Record<string, string>> = {
   'A-16 exit code': 'what `serve` says about its address belongs to the command line',
 }
 
-for (const [id, reason] of Object.entries(LATER))
-  void tap.test(id, { skip: reason }, () => undefined)
+for (const [id, reason] of Object.entries(LATER)) tap.comment(`${id} is not tried here: ${reason}`)
 
 const TOKEN = 'TOK-1234567890'
 const CONNECT = 'CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n'

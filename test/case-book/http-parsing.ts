@@ -227,7 +227,7 @@ void tap.test('H-01 … H-09 inside a tunnel: refused there too', async (t) => {
 void tap.test(
   'H-47 an unfinished head is answered and closed in time, and so is silence',
   async (t) => {
-    const { proxy } = await openStand(t, { limits: { headTimeoutMs: 100 } })
+    const { proxy } = await openStand(t, { limits: { headTimeoutMs: 200 } })
     const heads = [
       '',
       'GET http://allowed.test/ HTTP/1.1\r\nX: a',

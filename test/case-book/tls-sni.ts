@@ -16,7 +16,7 @@ const NOT_AS_WRITTEN = {
     'ECH with an outer name that is allowed passes and is noted; there is no option that refuses every ECH',
 } as const
 
-void tap.test('N-09 an option against every ECH', { skip: NOT_AS_WRITTEN['N-09'] }, () => undefined)
+for (const [id, reason] of Object.entries(NOT_AS_WRITTEN)) tap.comment(`${id}: ${reason}`)
 
 type Sni = 'off' | 'report' | 'enforce'
 

@@ -25,10 +25,10 @@ void tap.test(
     const proxy = await openProxy(t, {
       hosts: { 'allowed.test': upstream },
       limits: {
-        headTimeoutMs: 60,
-        firstFlightTimeoutMs: 60,
-        dialTimeoutMs: 60,
-        resolveTimeoutMs: 60,
+        headTimeoutMs: 150,
+        firstFlightTimeoutMs: 150,
+        dialTimeoutMs: 150,
+        resolveTimeoutMs: 150,
       },
     })
     const waiting = await proxy.client(GET)
@@ -52,7 +52,7 @@ void tap.test(
 void tap.test('T-08 an idle limit, where there is one, ends both sides', async (t) => {
   const upstream = await openHttpUpstream(t, () => undefined)
   const hosts = { 'allowed.test': upstream }
-  const proxy = await openProxy(t, { hosts, limits: { tunnelIdleMs: 60, responseIdleMs: 60 } })
+  const proxy = await openProxy(t, { hosts, limits: { tunnelIdleMs: 150, responseIdleMs: 150 } })
   await proxy.tunnel('allowed.test:443', hello('allowed.test'))
   const closed = await proxy.event('tunnel_closed')
   t.equal(closed.cause, 'idle')
@@ -61,7 +61,7 @@ void tap.test('T-08 an idle limit, where there is one, ends both sides', async (
   t.equal((await silent.answer()).status, 504)
   const busy = await proxy.tunnel('allowed.test:443')
   for (let i = 0; i < 6; i++) {
-    await pause(25)
+    await pause(40)
     busy.send('a\n')
   }
   t.notOk(busy.isEnded, 'traffic one way is traffic')

@@ -12,8 +12,7 @@ const LATER: Readonly<Record<string, string>> = {
   'T-10': 'a signal to the program belongs to the command line and its image',
 }
 
-for (const [id, reason] of Object.entries(LATER))
-  void tap.test(id, { skip: reason }, () => undefined)
+for (const [id, reason] of Object.entries(LATER)) tap.comment(`${id} is not tried here: ${reason}`)
 
 const CONNECT = 'CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n\r\n'
 const GET = 'GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
@@ -62,7 +61,7 @@ void tap.test('T-01 a client that resets, at whatever moment, does no harm', asy
     await pause(10)
     for (const client of clients) client.reset()
     await until(`${title}: no connection is left`, () => proxy.proxy.stats().connections === 0)
-    t.equal(proxy.proxy.stats().tunnels, 0, title)
+    await until(`${title}: no tunnel is left`, () => proxy.proxy.stats().tunnels === 0)
     await until(`${title}: the upstreams are let go`, () => upstream.open === 0)
   }
   t.strictSame(proxy.of('internal_error'), [])
@@ -77,12 +76,42 @@ void tap.test('T-02 dials that nobody waits for any more are given up', async (t
     const clients = await Promise.all(Array.from({ length: 40 }, () => watched.client(bytes)))
     await watched.untilRead()
     await pause(10)
-    for (const client of clients) {
-      if (bytes === CONNECT) client.socket.destroy()
-      else client.reset()
-    }
+    for (const client of clients) client.reset()
     await until('the descriptors are back', () => descriptors() < before + 10)
   }
+})
+
+void tap.test('T-02 a client that closes before its dial ends leaves nothing behind', async (t) => {
+  const upstream = await openUpstream(t)
+  const slowly = async () => {
+    await pause(150)
+    return [{ address: '127.0.0.1', port: upstream.port, given: true }]
+  }
+  const proxy = await openProxy(t, { hosts: { 'allowed.test': slowly } })
+  const watched = await watch(t, proxy)
+  const before = descriptors()
+  const clients = await Promise.all(Array.from({ length: 40 }, () => watched.client(CONNECT)))
+  await watched.untilRead()
+  for (const client of clients) client.socket.destroy()
+  await until('the descriptors are back', () => descriptors() < before + 10)
+  await until('no tunnel is left', () => proxy.proxy.stats().tunnels === 0)
+})
+
+void tap.test('T-02 a client that only ended its side is not left without an answer', async (t) => {
+  const upstream = await openUpstream(t)
+  const slowly = async () => {
+    await pause(100)
+    return [{ address: '127.0.0.1', port: upstream.port, given: true }]
+  }
+  const proxy = await openProxy(t, { hosts: { 'allowed.test': slowly } })
+  const client = await proxy.client(CONNECT)
+  client.end()
+  t.match(await client.answer(), { status: 502, phrase: /the client ended its side before/ })
+  await client.closed()
+  const early = await proxy.client(`${CONNECT}early`)
+  early.end()
+  await early.until(ESTABLISHED)
+  await until('the bytes arrive', () => upstream.connections.at(-1)?.text === 'early')
 })
 
 void tap.test('T-04 half-close, both ways, keeps the other way open', async (t) => {

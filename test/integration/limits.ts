@@ -32,7 +32,7 @@ void tap.test(
     )
     const hole = await openBlackHole(t)
     const hosts = { 'allowed.test': upstream, 'no.allowed.test': [], 'slow.allowed.test': hole }
-    const proxy = await openProxy(t, { hosts, limits: { maxTunnels: 1, dialTimeoutMs: 40 } })
+    const proxy = await openProxy(t, { hosts, limits: { maxTunnels: 1, dialTimeoutMs: 200 } })
     const ways: readonly (() => Promise<void>)[] = [
       async () => (await proxy.tunnel('allowed.test:443')).reset(),
       async () => {

@@ -74,7 +74,7 @@ void tap.test('the limits of a new policy hold as well', async (t) => {
   const proxy = await openProxy(t, { hosts: { 'allowed.test': upstream } })
   const long = GET.replace(/\r\n$/, `X: ${'a'.repeat(3_000)}\r\n\r\n`)
   t.equal((await (await proxy.client(long)).answer()).status, 200)
-  proxy.proxy.setPolicy({ ...policyWith({}), limits: { maxHeadBytes: 2_000, headTimeoutMs: 60 } })
+  proxy.proxy.setPolicy({ ...policyWith({}), limits: { maxHeadBytes: 2_000, headTimeoutMs: 200 } })
   t.equal((await (await proxy.client(long)).answer()).status, 431)
   t.equal((await (await proxy.client('GET ')).answer()).status, 408)
   proxy.proxy.setPolicy({ ...policyWith({}), limits: { maxHeadBytes: 100_000 } })

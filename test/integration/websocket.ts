@@ -48,7 +48,7 @@ void tap.test(
     const upstream = await openHttpUpstream(t, () => SWITCH)
     const hosts = { 'allowed.test': upstream }
     const ask = `GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n${UPGRADE}`
-    const limited = await openProxy(t, { hosts, limits: { maxTunnels: 1, tunnelIdleMs: 100 } })
+    const limited = await openProxy(t, { hosts, limits: { maxTunnels: 1, tunnelIdleMs: 250 } })
     const one = await limited.client(ask)
     t.equal((await one.answer()).status, 101)
     t.equal((await (await limited.client(ask)).answer()).status, 503)
