@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { formatIp, type IpAddress, parseIpv4, parseIpv6, parseLooseIpv4, unmap } from './address.ts'
 
 /** A host in its one canonical form: a lower-case name without the root dot, or an address. */
@@ -62,9 +62,14 @@ function parseBracketed(text: string): Host | HostFault {
   return ip ? ipHost(ip) : bad('brackets may only hold an IPv6 address')
 }
 
-/** True if a label is not an A-label at all, or one that IDNA processing (UTS 46) takes back unchanged. */
+/**
+ * True if a label is not an A-label at all, or one that decodes to Unicode and comes back unchanged (UTS 46). Newer
+ * versions of Node pass ASCII through unlooked at, so that encoding alone proves nothing.
+ */
 export function isValidALabel(label: string): boolean {
-  return !label.startsWith('xn--') || domainToASCII(label) === label
+  if (!label.startsWith('xn--')) return true
+  const unicode = domainToUnicode(label)
+  return unicode !== label && domainToASCII(unicode) === label
 }
 
 function whyNotLabels(name: string): string {

@@ -209,7 +209,7 @@ function foldLabel(label: string, whole: string): string | PatternFault {
     const fixed = /^[\p{L}\p{M}\p{N}_.-]+$/u.test(plain) ? whole.replace(label, plain) : undefined
     return bad(`the look-alike character ${codePoint(odd)} is not allowed`, fixed)
   }
-  if (ascii === '' || ascii.length > 63 || domainToASCII(ascii) !== ascii) {
+  if (ascii === '' || ascii.length > 63 || !isValidALabel(ascii)) {
     const odd = Array.from(lower).find((char) => char > '\u007f' && domainToASCII(char) === '')
     return bad(
       odd === undefined

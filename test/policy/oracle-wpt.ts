@@ -49,6 +49,11 @@ const BOTH: Difference[] = [
   ],
   [
     1,
+    'an A-label whose Unicode looks like an A-label again is none',
+    (_, theirs, ours) => weRefuse(theirs, ours) && /(?:^|\.)xn--xn--/.test(theirs ?? ''),
+  ],
+  [
+    1,
     'only letters, digits, - and _ are in a label',
     (input, theirs, ours) => weRefuse(theirs, ours) && /[!"$&'()*+,;=`{}~]/.test(input),
   ],
