@@ -37,7 +37,7 @@ export class VettedAgent extends Agent {
   readonly #core: ProxyCore
   readonly #generation: number
   readonly #policy: Policy
-  readonly #maxIdle = spareConnections()
+  readonly #maxIdle: number
   #ready: Socket | undefined
 
   /** `ready` is a connection that is open already; it serves the first request. */
@@ -51,6 +51,11 @@ export class VettedAgent extends Agent {
     this.#core = core
     this.#generation = core.generation
     this.#policy = core.policy
+    // A kept connection was vetted when it was made: it may not outlive the address rule that opened it.
+    const hasExpiry = core.policy.rules.some(
+      ({ until, pattern }) => until !== undefined && pattern.kind === 'ip',
+    )
+    this.#maxIdle = hasExpiry ? 0 : spareConnections()
     this.#ready = ready
   }
 

@@ -136,3 +136,27 @@ void tap.test('a 101 that nobody asked for is a 502, and no tunnel', async (t) =
   }
   t.notMatch(upstream.connections.map(({ text }) => text).join(''), /upgrade|settings/i)
 })
+
+void tap.test('a kept connection does not outlive the address rule that opened it', async (t) => {
+  const upstream = await openHttpUpstream(t)
+  const end = Date.UTC(2027, 0, 1)
+  let now = end - 1000
+  const proxy = await openProxy(t, {
+    now: () => now,
+    rules: [
+      `allowed.test:${upstream.port}`,
+      { host: `127.0.0.1:${upstream.port}`, until: new Date(end).toISOString() },
+    ],
+    hosts: { 'allowed.test': [{ address: '127.0.0.1' }] },
+  })
+  const client = await proxy.client()
+  const ask = async () => {
+    const host = `allowed.test:${upstream.port}`
+    client.send(`GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    return (await client.answer()).status
+  }
+  t.equal(await ask(), 200)
+  now = end + 10_000
+  t.equal(await ask(), 403)
+  t.equal(upstream.received.length, 1)
+})
