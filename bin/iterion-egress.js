@@ -4,6 +4,12 @@ import { main } from '../dist/cli/main.js'
 
 const script = process.argv[1] ?? ''
 let signals = 0
+// A reader that has seen enough (`| head`) is no failure.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
 const code = await main(process.argv.slice(2), {
   stdout: (text) => process.stdout.write(text),
   stderr: (text) => process.stderr.write(text),

@@ -1,5 +1,5 @@
 import { escapeControls } from '../errors.ts'
-import { explain, suggestRule } from '../policy/explain.ts'
+import { explain } from '../policy/explain.ts'
 import { formatOrigin } from '../policy/rule.ts'
 import { isBadTarget, parseTarget } from '../policy/target.ts'
 import { answerTarget } from './answer.ts'
@@ -19,6 +19,7 @@ const OUTCOMES = {
   overruled: 'overruled by a later rule',
   port: 'not for this port',
   expired: 'expired',
+  floor: 'does not open what is closed in every mode',
 } as const
 
 /** `explain`: the verdict with every rule that matched, which one won, and the rule that would allow the target. */
@@ -26,15 +27,15 @@ export function runExplain(io: Io, text: string, options: ExplainOptions): ExitC
   const { policy } = policyFrom(options)
   const nowMs = Date.now()
   const target = parseTarget(text)
-  const { answer, decision } = answerTarget(
+  const { answer, suggestion: byGiven } = answerTarget(
     policy,
     target,
     text,
     parseResolveOptions(options.resolve),
     nowMs,
   )
-  const { trace } = explain(policy, target, nowMs)
-  const suggestion = suggestRule(decision, target)
+  const { trace, suggestion: byTarget } = explain(policy, target, nowMs)
+  const suggestion = answer.lookup === 'given' ? byGiven : byTarget
   if (options.json) {
     const matched = trace.map(({ rule, meaning, outcome }) => ({
       rule: rule.text,

@@ -12,7 +12,7 @@ import { renderFailedTest } from './command-test.ts'
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { catalogOf, composeFrom, namesPolicy, type PolicyOptions } from './policy-options.ts'
-import { renderError, renderJson } from './render.ts'
+import { renderError, renderJson, renderJsonError } from './render.ts'
 
 interface LintOptions extends PolicyOptions {
   readonly strict?: boolean
@@ -34,7 +34,9 @@ export function runLint(io: Io, files: readonly string[], options: LintOptions):
     throw new EgressError('USAGE', 'name a file to lint')
   const subjects = all.length > 0 ? all : [undefined]
   const findings = subjects.map((file) => lintFile(file, options, catalog))
-  if (options.json) io.stdout(renderJson(findings.map(toJson)))
+  const error = findings.find((one) => one.error)?.error
+  if (options.json && error) io.stdout(renderJsonError(error, { files: findings.map(toJson) }))
+  else if (options.json) io.stdout(renderJson(findings.map(toJson)))
   else for (const one of findings) print(io, one)
   return worstOf(findings, options.strict === true)
 }
@@ -80,7 +82,7 @@ function loadSubject(file: string | undefined, options: LintOptions, catalog: Ca
 
 /** A preset says what it is called; a policy does not. */
 function isPresetFile(file: string): boolean {
-  return /^(?:name|description)[ \t]*:/m.test(readSource(file))
+  return /^[ \t{]*"?(?:name|description)"?[ \t]*:/m.test(readSource(file).slice(0, 4096))
 }
 
 function print(io: Io, { file, error, warnings, failed }: Findings): void {

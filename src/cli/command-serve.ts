@@ -126,10 +126,11 @@ function announce(
 `)
 }
 
-function policyFlags({ policy, preset, rule, mode }: ServeOptions): string {
+function policyFlags({ policy, preset, presetDir, rule, mode }: ServeOptions): string {
   const quote = (text: string) =>
     /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
   return [
+    ...presetDir.map((dir) => `--preset-dir ${quote(dir)}`),
     ...preset.map((name) => `--preset ${quote(name)}`),
     ...(policy === undefined ? [] : [`--policy ${quote(policy)}`]),
     ...rule.map((text) => `--rule ${quote(text)}`),

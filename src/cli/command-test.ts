@@ -49,7 +49,7 @@ async function readTargets(io: Io, arguments_: readonly string[]): Promise<strin
     if (argument !== '-') targets.push(argument)
     else {
       const lines = (await readAll(io.stdin)).split(/\r?\n/)
-      targets.push(...lines.filter((line) => line !== ''))
+      for (const line of lines) if (line !== '') targets.push(line)
     }
   }
   return targets

@@ -14,10 +14,10 @@ export function renderError(error: EgressError): string {
 }
 
 /** A failure for programs: `{"error":{code,message,at}}`, with all problems of a file where there are several. */
-export function renderJsonError(error: EgressError): string {
+export function renderJsonError(error: EgressError, more: Record<string, unknown> = {}): string {
   const { code, message, at = null, problems } = error
   const list = problems.length > 1 ? { problems } : {}
-  return renderJson({ error: { code, message, at, ...list } })
+  return renderJson({ error: { code, message, at, ...list }, ...more })
 }
 
 /** A value for programs, on one line. */

@@ -13,7 +13,7 @@ export interface RuleTrace {
   readonly rule: Rule
   /** The pattern in words. */
   readonly meaning: string
-  readonly outcome: 'won' | 'overruled' | 'port' | 'expired'
+  readonly outcome: 'won' | 'overruled' | 'port' | 'expired' | 'floor'
 }
 
 /** A decision with the way it came about. */
@@ -34,13 +34,15 @@ export function explain(policy: Policy, target: Target | BadTarget, nowMs: numbe
     (rule) => rule === inner || matchesPattern(rule.pattern, target.host),
   )
   const isHit = (rule: Rule) => portsContain(rule.ports, target.port) && isLive(rule, nowMs)
+  const last = hits.findLast(isHit)
   // Where the floor keeps a target closed, no rule has won.
-  const winner = inner ?? (decision.rule && hits.findLast(isHit))
+  const winner = inner ?? (decision.rule && last)
   const trace = hits.map((rule): RuleTrace => {
     const meaning = `${describePattern(rule.pattern)}, ${describePorts(rule)}`
     if (rule === winner) return { rule, meaning, outcome: 'won' }
     if (!portsContain(rule.ports, target.port)) return { rule, meaning, outcome: 'port' }
-    return { rule, meaning, outcome: isLive(rule, nowMs) ? 'overruled' : 'expired' }
+    if (!isLive(rule, nowMs)) return { rule, meaning, outcome: 'expired' }
+    return { rule, meaning, outcome: rule === last ? 'floor' : 'overruled' }
   })
   const suggestion = isExcludedInside(policy, target, nowMs)
     ? undefined

@@ -32,11 +32,10 @@ export function lintRules(rules: readonly Rule[], nowMs: number): LintWarning[] 
       })
     }
     if (opensNothing(rule)) {
-      const form = `${rule.pattern.text.includes(':') ? `[${rule.pattern.text}]` : rule.pattern.text}:PORT`
       warnings.push({
         kind: 'opens-nothing',
         rule,
-        message: `${rule.text} opens nothing: such an address opens by itself and its port alone, as ${form}`,
+        message: `${rule.text} opens nothing: such an address opens by one address with its port alone, as 127.0.0.1:8080 or [::1]:8080`,
       })
     }
     if (rule.effect === 'allow' && rule.pattern.kind === 'name' && spansRentedZone(rule.pattern)) {

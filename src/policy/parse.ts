@@ -150,6 +150,10 @@ export function parsePreset(text: string, file: string): PresetSource {
   const value = shape ?? (looseValue(source) as PresetShape)
   const label = `preset:${typeof value.name === 'string' ? value.name : file}`
   const rules = readRules(source, value.rules, DEFAULT_PORTS, label)
+  for (const { rule, path } of rules) {
+    if (rule.effect === 'exclude' || rule.pattern.kind === 'name') continue
+    source.report('POLICY_RULE', path, `a preset allows names, not addresses: ${rule.text}`)
+  }
   const tests = readTests(source, value.tests, label)
   if (source.problems.length > 0 || shape === undefined) throw problemsError(inOrder(source))
   return {
@@ -222,7 +226,7 @@ function readRules(
   defaultPorts: readonly PortRange[],
   label: string,
 ) {
-  const rules: { rule: Rule; written: WrittenRule }[] = []
+  const rules: { rule: Rule; written: WrittenRule; path: readonly PropertyKey[] }[] = []
   if (!Array.isArray(list)) return rules
   for (const [i, item] of list.entries() as IterableIterator<[number, unknown]>) {
     const written = typeof item === 'string' ? { host: item } : item
@@ -236,7 +240,7 @@ function readRules(
       column: at.column,
     })
     if (!('length' in rule)) {
-      rules.push({ rule, written })
+      rules.push({ rule, written, path: ['rules', i] })
       continue
     }
     for (const fault of rule) {

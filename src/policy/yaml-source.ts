@@ -17,6 +17,12 @@ import { type ErrorCode, EgressError, type Problem, type SourcePlace } from '../
 /** How deep lists and maps may nest: policies need four levels. */
 const MAX_DEPTH = 16
 
+/**
+ * Characters that make a text read differently than it looks: a carriage return alone (a line end to some readers and
+ * none to others), other controls, line and paragraph separators, and marks that turn the direction of writing.
+ */
+const DECEPTIVE = /\r(?!\n)|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
+
 /** Errors of the parser behind which the rest of the document still reads as it was meant. */
 const LOCAL_ERRORS = new Set(['BAD_ALIAS', 'BAD_SCALAR_START', 'TAG_RESOLVE_FAILED'])
 
@@ -132,7 +138,15 @@ export class YamlSource {
     return this.#place(this.#offsetOf(path))
   }
 
+  #checkCharacters(): void {
+    for (const { 0: char, index } of this.#text.matchAll(DECEPTIVE)) {
+      const code = (char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+      this.#reportAt('POLICY_SYNTAX', index, `the character U+${code} is not allowed`)
+    }
+  }
+
   #checkDocument(): void {
+    this.#checkCharacters()
     const { errors, warnings, contents, directives } = this.#document
     if (directives?.yaml.explicit || Object.keys(directives?.tags ?? {}).length > 1) {
       this.#reportAt('POLICY_SYNTAX', 0, 'YAML directives are not allowed')

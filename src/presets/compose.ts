@@ -104,8 +104,9 @@ function loadInto<T>(problems: Problem[], load: () => T): T | undefined {
     return load()
   } catch (error) {
     if (!(error instanceof EgressError)) throw error
-    if (error.problems.length > 0) problems.push(...error.problems)
-    else problems.push({ code: error.code, message: error.message, ...(error.at && { at: error.at }) })
+    for (const problem of error.problems) problems.push(problem)
+    if (error.problems.length > 0) return undefined
+    problems.push({ code: error.code, message: error.message, ...(error.at && { at: error.at }) })
     return undefined
   }
 }

@@ -5,7 +5,7 @@ import { type Admitted, type ProxyCore, recordInternalError, recordRefusal } fro
 import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
 import { spareConnections } from './limits.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
-import { resetSocket } from './relay.ts'
+import { boundHalfClosed, resetSocket } from './relay.ts'
 import { serveConnect } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
@@ -13,6 +13,8 @@ import { VettedAgent } from './upstream-pool.ts'
 const KEEP_ALIVE_PROBE_MS = 30_000
 /** How long a client connection may wait for its next request, in milliseconds. */
 const CLIENT_IDLE_MS = 60_000
+/** Clients beyond the limit that may take their time to read their refusal. */
+const LINGERING_SURPLUS = 16
 /** Requests that a client may send ahead before its connection is read no further. */
 const MAX_AHEAD = 16
 
@@ -69,12 +71,18 @@ export class ConnectionServer {
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
     const { limits, isDraining } = this.#core
-    const isFull = this.#clients.size >= limits.maxTunnels + this.#spare
-    this.#clients.set(socket, newClient())
+    const most = limits.maxTunnels + this.#spare
+    const isFull = this.#clients.size >= most
+    const client = newClient()
+    this.#clients.set(socket, client)
     socket.once('close', () => this.#clients.delete(socket))
+    boundHalfClosed(socket, () => client.pending > 0 || client.current !== undefined)
     if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
-    else if (isFull) this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
-    else this.#waitForFirstByte(socket)
+    else if (isFull) {
+      this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
+      // A refused client may take its time to go, but not so many of them that descriptors run out.
+      if (this.#clients.size > most + LINGERING_SURPLUS) socket.destroySoon()
+    } else this.#waitForFirstByte(socket)
   }
 
   /** Makes the limits of a new policy generation hold, and its own connections carry later requests. */

@@ -150,7 +150,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
       if (token === undefined && !insecureNoAuth && !isLoopback(address.host)) {
         throw new EgressError(
           'OPTION_INVALID',
-          `listening on ${address.host} without a token would serve strangers; give a token, or say insecureNoAuth`,
+          `listening on ${address.host} without a token would serve strangers; give a token, or say that it is meant (--insecure-no-auth, insecureNoAuth)`,
         )
       }
       assertOpen()

@@ -76,9 +76,10 @@ function isTlsLike(bytes: Buffer): boolean | undefined {
 }
 
 /**
- * HTTP/1 shows by its request line. Servers skip white space in front of it, take any white space between its parts
- * (RFC 9112 3), a version in any case, bytes that no URL may have, and HTTP/0.9 without a version, so all of these
- * count; what is no token followed by a blank cannot become a request line.
+ * HTTP/1 shows by its version, wherever it stands: what looks like it is served by a strict parser, which refuses what is
+ * none. Servers skip white space in front of a request line, take any white space between its parts (RFC 9112 3), some
+ * of them all that Unicode calls so, bytes that no URL may have, and HTTP/0.9 without a version. What is no token
+ * followed by a blank cannot become a request line.
  */
 function readText(bytes: Buffer): Flight {
   const long = bytes.length >= MAX_FLIGHT_BYTES
@@ -86,19 +87,27 @@ function readText(bytes: Buffer): Flight {
   let start = 0
   while (isWhiteSpace(bytes[start])) start++
   if (start === bytes.length) return unknown
-  const end = bytes.indexOf(10, start)
-  const line = bytes.toString('latin1', start, end === -1 ? bytes.length : end)
-  if (!/^[!#$%&'*+.^_`|~\w-]+(?:[\t\v\f\r ]|$)/.test(line)) return { kind: 'not-tls' }
-  if (line.startsWith(HTTP2_PREFACE)) return { kind: 'http2' }
-  if (/[\t\v\f\r ]http\/\d/i.test(line)) return { kind: 'http1' }
+  const text = bytes.toString('latin1', start)
+  if (text.startsWith(HTTP2_PREFACE)) return { kind: 'http2' }
+  if (/http\/\d/i.test(text)) return { kind: 'http1' }
+  const end = text.indexOf('\n')
+  const line = end === -1 ? text : text.slice(0, end)
+  if (!/^[!#$%&'*+.^_`|~\w-]+(?:[\s\x1c-\x1f\x85]|$)/.test(line)) return { kind: 'not-tls' }
   if (end === -1) return unknown
-  return /^\S+[\t\v\f\r ]+(?:\/|[a-z][a-z\d+.-]*:\/\/)/i.test(line)
+  return /^\S+?[\s\x1c-\x1f\x85]+(?:\/|[a-z][a-z\d+.-]*:\/\/)/i.test(line)
     ? { kind: 'http1' }
     : { kind: 'not-tls' }
 }
 
 function isWhiteSpace(byte: number | undefined): boolean {
-  return byte === 32 || (byte !== undefined && byte >= 9 && byte <= 13)
+  if (byte === undefined) return false
+  return (
+    byte === 32 ||
+    (byte >= 9 && byte <= 13) ||
+    (byte >= 0x1c && byte <= 0x1f) ||
+    byte === 0x85 ||
+    byte === 0xa0
+  )
 }
 
 /**

@@ -62,7 +62,7 @@ export function resolveLimits(
     if (!Number.isSafeInteger(value) || value < 0 || (name === 'maxHeadBytes' && value === 0)) {
       throw new EgressError(
         'OPTION_INVALID',
-        `the limit ${name} has to be a whole number from 0, not ${value}`,
+        `the limit ${name} has to be a whole number from ${name === 'maxHeadBytes' ? 1 : 0}, not ${value}`,
       )
     }
     if (name.endsWith('Ms') && value > MAX_TIMER_MS) {

@@ -86,6 +86,23 @@ export function tieSockets(client: Socket, upstream: Socket, idleMs: number): So
   }
 }
 
+/** How long a client that ended its side may wait for more of its answer, in milliseconds. */
+const HALF_CLOSED_IDLE_MS = 60_000
+
+/**
+ * A client that ended its side may be waiting for its answer, or gone: Node would not notice a reset behind an end. So it
+ * gets a bound, which every byte of the answer renews. A tunnel has rules of its own.
+ */
+export function boundHalfClosed(
+  socket: Socket,
+  isWaiting: () => boolean,
+  idleMs: number = HALF_CLOSED_IDLE_MS,
+): void {
+  socket.once('end', () => {
+    if (isWaiting()) socket.setTimeout(idleMs, () => resetSocket(socket))
+  })
+}
+
 /**
  * Ends a socket with RST, so that its peer does not take it for a proper end. A unix socket knows no RST, and a socket
  * that is still sending its end must not get one: Node would lose it, open for ever.

@@ -51,9 +51,9 @@ export class VettedAgent extends Agent {
     this.#core = core
     this.#generation = core.generation
     this.#policy = core.policy
-    // A kept connection was vetted when it was made: it may not outlive the address rule that opened it.
+    // A kept connection was vetted when it was made: it may not outlive the rule that opened its address.
     const hasExpiry = core.policy.rules.some(
-      ({ until, pattern }) => until !== undefined && pattern.kind === 'ip',
+      (rule) => rule.until !== undefined && (rule.private || rule.pattern.kind === 'ip'),
     )
     this.#maxIdle = hasExpiry ? 0 : spareConnections()
     this.#ready = ready

@@ -20,6 +20,11 @@ const FRONTING: readonly string[] = [
   `GET\x0b/\x0bHTTP/1.1\r\n${HOST}`,
   `GET\x0c/\x0cHTTP/1.1\r\n${HOST}`,
   `GET\r/\rHTTP/1.1\r\n${HOST}`,
+  ...['\x1c', '\x1d', '\x1e', '\x1f', '\x85', '\xa0'].flatMap((blank) => [
+    `GET${blank}/${blank}HTTP/1.1\r\n${HOST}`,
+    `${blank}GET / HTTP/1.1\r\n${HOST}`,
+    `GET${blank}/\r\n\r\n`,
+  ]),
   `GET /\xff\xfe HTTP/1.1\r\n${HOST}`,
   `GET /\x01 HTTP/1.1\r\n${HOST}`,
   `GET /\0 HTTP/1.1\r\n${HOST}`,
@@ -41,15 +46,25 @@ const FRONTING: readonly string[] = [
   `POST / HTTP/1.1\r\nContent-Length: 3\r\n${HOST}abc`,
 ]
 
+/** Beginnings that no server is known to take for HTTP; they are told by the version, where it comes with them. */
+const SLOPPY: readonly string[] = [
+  `\0GET / HTTP/1.1\r\n${HOST}`,
+  `\xef\xbb\xbfGET / HTTP/1.1\r\n${HOST}`,
+  `"GET" / HTTP/1.1\r\n${HOST}`,
+  `(GET) / HTTP/1.1\r\n${HOST}`,
+  `junk\r\nGET / HTTP/1.1\r\n${HOST}`,
+  `PROXY TCP4 9.9.9.9 9.9.9.9 1 80\r\nGET / HTTP/1.1\r\n${HOST}`,
+]
+
 void tap.test('no spelling of a request for another host reaches the upstream', async (t) => {
   const upstream = await openUpstream(t)
   for (const sni of ['enforce', 'report', 'off'] as const) {
     const proxy = await openProxy(t, {
       hosts: { 'allowed.test': upstream },
       tls: { sni },
-      limits: { headTimeoutMs: 60 },
+      limits: { headTimeoutMs: 400 },
     })
-    for (const bytes of FRONTING) {
+    for (const bytes of [...FRONTING, ...SLOPPY]) {
       for (const port of [80, 443]) {
         const client = await proxy.tunnel(`allowed.test:${port}`, bytes)
         const answer = await client.answer()
@@ -73,7 +88,7 @@ void tap.test('nor one byte at a time', async (t) => {
     await client.sendPieces(bytes.split(''), 1)
     return (await client.answer()).status
   }
-  const statuses = await Promise.all(FRONTING.filter((_, i) => i % 4 === 0).map(slow))
+  const statuses = await Promise.all(FRONTING.filter((_, i) => i % 3 === 0).map(slow))
   t.ok(statuses.every((status) => status === 400))
   t.ok(upstream.connections.every(({ text }) => text === ''))
 })

@@ -244,3 +244,17 @@ void tap.test('a ready file that cannot be written ends the start', async (t) =>
   t.equal(code, 4)
   t.match(stderr, /the ready file cannot be written/)
 })
+
+void tap.test('a reader that has seen enough is no failure', async (t) => {
+  const child = spawn('/bin/sh', [
+    '-c',
+    '"$0" "$1" presets show iterion-default | head -n 1',
+    process.execPath,
+    BIN,
+  ])
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (output += chunk))
+  await once(child, 'close')
+  t.match(output, /^iterion-default: .*\n$/)
+})

@@ -65,3 +65,13 @@ void tap.test('bad input gets the code of its kind and says what to do', async (
     t.match(result.stderr, message, argv.join(' '))
   }
 })
+
+void tap.test('lint --json of a file that does not load is a failure like any other', async (t) => {
+  const file = path.join(t.testdir({ 'bad.yaml': 'rulez: []\nmode: x\n' }), 'bad.yaml')
+  const { code, stdout } = await runCli(['lint', '--json', file])
+  t.equal(code, 3)
+  const answer = JSON.parse(stdout)
+  t.match(answer, { error: { code: 'POLICY_SHAPE', message: String, at: { file, line: 1 } } })
+  t.equal(answer.error.problems.length, 2)
+  t.equal(answer.files[0].problems.length, 2)
+})

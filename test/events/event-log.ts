@@ -1,5 +1,7 @@
 import {
   closeSync,
+  mkdtempSync,
+  rmSync,
   existsSync,
   chmodSync,
   lstatSync,
@@ -8,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tap from 'tap'
 import { EgressError } from '../../src/errors.ts'
@@ -77,10 +80,16 @@ void tap.test('what is no file of ours is refused and left alone', async (t) => 
   const at = (name: string) => join(dir, name)
   symlinkSync('target', at('link'))
   symlinkSync('nowhere', at('dangling'))
-  const server = createServer().listen(at('socket'))
-  t.teardown(() => server.close())
-  await until('the socket is there', () => existsSync(at('socket')))
-  for (const name of ['link', 'dangling', 'folder', 'socket', 'missing/events.jsonl', '']) {
+  // The path of a socket has about 100 characters, so it is made where paths are short.
+  const short = mkdtempSync(join(tmpdir(), 'egress-'))
+  const server = createServer().listen(join(short, 's'))
+  t.teardown(() => {
+    server.close()
+    rmSync(short, { recursive: true, force: true })
+  })
+  await until('the socket is there', () => existsSync(join(short, 's')))
+  symlinkSync(short, at('short'))
+  for (const name of ['link', 'dangling', 'folder', 'short/s', 'missing/events.jsonl', '']) {
     t.equal(
       code(() => openEventLog(name === '' ? '' : at(name))),
       'EVENTS_FAILED',

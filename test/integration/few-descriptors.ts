@@ -7,7 +7,7 @@ import tap from 'tap'
 
 const BIN = new URL('../../bin/iterion-egress.js', import.meta.url).pathname
 const DESCRIPTORS = 256
-const CLIENTS = 400
+const CLIENTS = 600
 const DEADLINE_MS = 20_000
 
 void tap.test('a process with few descriptors answers every client in full', async (t) => {

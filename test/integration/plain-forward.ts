@@ -1,6 +1,8 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import tap from 'tap'
 import { valuesOf } from '../support/http-answer.ts'
-import { openProxy, pause } from '../support/proxy.ts'
+import { openProxy, pause, until } from '../support/proxy.ts'
+import { openRaw } from '../support/raw-client.ts'
 import { fieldsOf, OK, openHttpUpstream } from '../support/upstream.ts'
 
 const HEAD = 'http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n'
@@ -272,3 +274,21 @@ void tap.test(
     t.equal(fieldsOf(await upstream.request(), 'a').length, 1_500)
   },
 )
+
+void tap.test('a client that ended its side has a bound on its wait', async (t) => {
+  const upstream = await openHttpUpstream(t, () => undefined)
+  const server = createServer({ allowHalfOpen: true })
+  const accepted: Socket[] = []
+  server.on('connection', (socket) => accepted.push(socket))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { proxy } = await openProxy(t, { hosts: { 'allowed.test': upstream } })
+  proxy.attach(server)
+  const { port } = server.address() as AddressInfo
+  const client = await openRaw(t, port, {
+    send: 'GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
+  })
+  await until('the request is there', () => upstream.received.length === 1)
+  t.equal(accepted[0]?.timeout ?? 0, 0)
+  client.end()
+  await until('the wait is bounded', () => accepted[0]?.timeout === 60_000)
+})

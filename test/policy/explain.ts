@@ -54,13 +54,13 @@ void tap.test('an allowed target and a malformed one have no suggestion', async 
 void tap.test('where the floor keeps a target closed, no rule has won', async (t) => {
   const { decision, trace } = explain(policyOf(['0.0.0.0/0']), targetOf('10.0.0.1'), NOW)
   t.equal(decision.reason, 'special-address')
-  t.match(trace, [{ meaning: 'every address of 0.0.0.0/0, port 80, 443', outcome: 'overruled' }])
+  t.match(trace, [{ meaning: 'every address of 0.0.0.0/0, port 80, 443', outcome: 'floor' }])
   const local = explain(
     policyOf([{ host: '**', ports: ['*'], wide: true }]),
     targetOf('localhost'),
     NOW,
   )
-  t.match(local.trace, [{ meaning: 'any name, no addresses, every port', outcome: 'overruled' }])
+  t.match(local.trace, [{ meaning: 'any name, no addresses, every port', outcome: 'floor' }])
 })
 
 void tap.test(

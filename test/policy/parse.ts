@@ -273,3 +273,21 @@ void tap.test('keys that every object has are no keys of a file', async (t) => {
     )
   }
 })
+
+void tap.test('a preset allows names and no addresses', async (t) => {
+  const text = (rule: string) => `name: p\ndescription: d\nrules: [{ host: "${rule}", note: n }]\n`
+  for (const rule of ['10.0.0.0/8:443', '169.254.169.254:80', '[::1]:80', '9.9.9.9']) {
+    t.match(
+      problemsOf(() => parsePreset(text(rule), 'p.yaml')),
+      [
+        {
+          code: 'POLICY_RULE',
+          message: `a preset allows names, not addresses: ${rule}`,
+          at: { line: 3 },
+        },
+      ],
+      rule,
+    )
+  }
+  t.equal(parsePreset(text('!10.0.0.0/8'), 'p.yaml').rules.length, 1, 'it may exclude them')
+})

@@ -155,3 +155,31 @@ void tap.test('long lines full of mistakes take no quadratic time', async (t) =>
     t.ok(cpuTimeMs() - started < 9000, `${item} in time`)
   }
 })
+
+void tap.test(
+  'a character that makes a text read differently than it looks is refused',
+  async (t) => {
+    const table: readonly (readonly [text: string, place: string, code: string])[] = [
+      ['rules:\n  - a.test # x\r  - "!b.a.test"\n', '2:15', 'U+000D'],
+      ['# \0\n', '1:3', 'U+0000'],
+      ['# \u0085x\n', '1:3', 'U+0085'],
+      ['# \u2028x\n', '1:3', 'U+2028'],
+      ['# \u202ex\n', '1:3', 'U+202E'],
+      ['# \u2066x\n', '1:3', 'U+2066'],
+      ['# \x1bx\n', '1:3', 'U+001B'],
+    ]
+    for (const [text, place, code] of table) {
+      const [problem] = new YamlSource(text, 'f.yaml').problems
+      t.match(
+        problem,
+        { code: 'POLICY_SYNTAX', message: `the character ${code} is not allowed` },
+        code,
+      )
+      t.equal(`${problem?.at?.line}:${problem?.at?.column}`, place, code)
+    }
+    t.strictSame(
+      new YamlSource('rules:\r\n\t\r\n  - a.test # \u00e4\r\n', 'f.yaml').problems.length,
+      0,
+    )
+  },
+)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import {
+  boundHalfClosed,
   pump,
   type RelayCause,
   resetSocket,
@@ -232,3 +233,26 @@ void tap.test('a reset never leaves a socket open', async (t) => {
   resetSocket(onUnix)
   await until('a unix socket', () => onUnix.closed)
 })
+
+void tap.test(
+  'a client that ended its side and waits is let go after a silence, not before',
+  async (t) => {
+    const [near, far] = await openSocketPair(t)
+    boundHalfClosed(near, () => true, 60)
+    near.resume()
+    far.resume()
+    far.end()
+    for (let i = 0; i < 4; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      near.write('.')
+    }
+    t.notOk(near.destroyed, 'every byte of the answer renews it')
+    await new Promise((resolve) => near.once('close', resolve))
+    const [other, rest] = await openSocketPair(t)
+    boundHalfClosed(other, () => false, 1)
+    other.resume()
+    rest.end()
+    await new Promise((resolve) => other.once('end', resolve))
+    t.equal(other.timeout ?? 0, 0, 'no bound where nothing is waited for')
+  },
+)
