@@ -25,7 +25,7 @@ export function runPresetsList(io: Io, options: PresetsOptions): ExitCode {
   else {
     const rows = presets.map(({ name, rules, description }) => [
       name,
-      `${rules} rules`,
+      rules === 1 ? '1 rule' : `${rules} rules`,
       firstSentence(description),
     ])
     io.stdout(renderTable(rows))
