@@ -141,7 +141,14 @@ export class YamlSource {
   #checkCharacters(): void {
     for (const { 0: char, index } of this.#text.matchAll(DECEPTIVE)) {
       const code = (char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
-      this.#reportAt('POLICY_SYNTAX', index, `the character U+${code} is not allowed`)
+      const at = this.#place(index)
+      // The rest of the line is looked at all the same: the parser reads past such a character.
+      this.problems.push({
+        code: 'POLICY_SYNTAX',
+        message: `the character U+${code} is not allowed`,
+        at,
+        sourceLine: this.lineAt(at.line),
+      })
     }
   }
 
