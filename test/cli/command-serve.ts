@@ -107,6 +107,8 @@ void tap.test(
       proxy_url: `http://${served.ready.listen}`,
     })
     t.equal(statSync(path.join(dir, 'ready.json')).mode & 0o777, 0o600)
+    // The ready file comes before the text for people.
+    await waitFor(() => served.output().stdout.includes('Ctrl-C') || undefined)
     t.match(served.output().stdout, `HTTPS_PROXY=http://${served.ready.listen}`)
     t.match(
       served.output().stdout,
