@@ -1,20 +1,31 @@
-# The proxy as an image. The base has to bring Node.js 20.19.2 or newer and npm.
+# The proxy as an image, and the relay of the sidecar door. The base has to bring Node.js 20.19.2 or newer.
+#
+#   docker build -t iterion-egress .                     from a clone; the base has to bring npm too
+#   node scripts/image-context.js DIR                    from a tree that is built already, without network:
+#   docker build --target prebuilt -t iterion-egress DIR
 ARG BASE=node:22-slim
-FROM ${BASE} AS build
-WORKDIR /build
-COPY package.json package-lock.json tsconfig.json ./
-RUN npm ci --ignore-scripts
-COPY src src
-RUN npm run build && npm ci --omit=dev --ignore-scripts
 
-FROM ${BASE}
+FROM ${BASE} AS runtime
 WORKDIR /app
-COPY --from=build /build/package.json ./
-COPY --from=build /build/node_modules node_modules
-COPY --from=build /build/dist dist
+COPY package.json ./
 COPY bin bin
 COPY presets presets
 USER 65532:65532
 EXPOSE 3128
 ENTRYPOINT ["node", "/app/bin/iterion-egress.js"]
 CMD ["serve", "--help"]
+
+FROM runtime AS prebuilt
+COPY node_modules node_modules
+COPY dist dist
+
+FROM ${BASE} AS build
+WORKDIR /build
+COPY package.json package-lock.json tsconfig.json ./
+RUN npm ci --ignore-scripts
+COPY src src
+RUN npm run build && npm prune --omit=dev --ignore-scripts
+
+FROM runtime
+COPY --from=build /build/node_modules node_modules
+COPY --from=build /build/dist dist

@@ -13,6 +13,8 @@ const UNIT_TESTS = [
   'test/events/*.ts',
   'test/proxy/*.ts',
   'test/cli/*.ts',
+  'test/door/*.ts',
+  'test/sandbox/**/*.ts',
 ]
 
 function run(command, args, options = {}) {

@@ -11,7 +11,8 @@ import { readSource } from '../presets/read-source.ts'
 import { renderFailedTest } from './command-test.ts'
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { catalogOf, composeFrom, namesPolicy, type PolicyOptions } from './policy-options.ts'
+import type { PolicyOptions } from './policy-flags.ts'
+import { catalogOf, composeFrom, namesPolicy } from './policy-options.ts'
 import { renderError, renderJson, renderJsonError } from './render.ts'
 
 interface LintOptions extends PolicyOptions {

@@ -5,9 +5,6 @@ import type { Io } from './io.ts'
 
 const SCHEMAS = { policy: policyJsonSchema, preset: presetJsonSchema, events: eventJsonSchema }
 
-/** The names that `schema` takes. */
-export const SCHEMA_NAMES = Object.keys(SCHEMAS) as (keyof typeof SCHEMAS)[]
-
 /** `schema`: prints a JSON Schema. */
 export function runSchema(io: Io, name: keyof typeof SCHEMAS): ExitCode {
   io.stdout(`${JSON.stringify(SCHEMAS[name](), null, 2)}\n`)

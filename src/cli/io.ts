@@ -1,3 +1,6 @@
+import type { StdioOptions } from 'node:child_process'
+import type { SandboxHost } from '../sandbox/host.ts'
+
 /** What a command may touch of the process it runs in. */
 export interface Io {
   readonly stdout: (text: string) => void
@@ -8,6 +11,12 @@ export interface Io {
   readonly programName: string
   /** Calls the listener when the process is asked to end. */
   readonly onTerminate: (listener: () => void) => void
+  /** Calls the listener for every signal that a run passes on. */
+  readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void
+  /** What the commands of a run read and print to. */
+  readonly stdio: StdioOptions
+  /** The machine that runs are driven on. */
+  readonly sandboxHost: () => SandboxHost
 }
 
 /** Everything on standard input, as UTF-8. */

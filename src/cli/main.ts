@@ -1,15 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { Argument, Command, CommanderError, type Option } from 'commander'
+import { Argument, Command, CommanderError, Option } from 'commander'
 import { EgressError } from '../errors.ts'
-import { runExplain } from './command-explain.ts'
-import { runLint } from './command-lint.ts'
-import { runPresetsList, runPresetsShow } from './command-presets.ts'
-import { runSchema, SCHEMA_NAMES } from './command-schema.ts'
-import { runServe } from './command-serve.ts'
-import { runTest } from './command-test.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { OWN_FAILURE } from '../sandbox/drive-run.ts'
+import { MODES } from '../sandbox/spec.ts'
 import type { Io } from './io.ts'
-import { addPolicyOptions, collect } from './policy-options.ts'
+import { packageVersion } from './package-version.ts'
+import { addPolicyOptions, collect } from './policy-flags.ts'
 import { renderError, renderJsonError, toEgressError } from './render.ts'
 
 export type { Io } from './io.ts'
@@ -24,15 +20,21 @@ const EXIT_HELP = `
 Exit codes: 0 yes, 1 no (a denied target, a failing policy test), 2 usage,
 3 a file is invalid, 4 the host cannot.`
 
+const RUN_EXIT_HELP = `
+Exit codes: the command's own, 128+N for signal N, 125 for everything that is not the command's.`
+
+// What a command needs is loaded when it is called: a run starts as fast as its engine does.
+
 /**
  * Runs a command line, without the program's name in front. Never touches the process: the caller sets the exit code
  * that this answers.
  */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
   let code: number = EXIT.yes
-  const program = createProgram(io, (exitCode) => (code = exitCode))
+  const { words, command } = splitCommand(argv)
+  const program = createProgram(io, command, (exitCode) => (code = exitCode))
   try {
-    await program.parseAsync(argv, { from: 'user' })
+    await program.parseAsync(words, { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError) return commanderExit(io, argv, error)
@@ -43,6 +45,16 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
+/** What stands behind `--` of `run` is the command's own, and none of this program's options. */
+function splitCommand(argv: readonly string[]): {
+  readonly words: readonly string[]
+  readonly command: readonly string[] | undefined
+} {
+  const end = argv[0] === 'run' ? argv.indexOf('--') : -1
+  if (end === -1) return { words: argv, command: undefined }
+  return { words: argv.slice(0, end), command: argv.slice(end + 1) }
+}
+
 function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   return argv.slice(0, end === -1 ? undefined : end).includes('--json')
@@ -50,13 +62,24 @@ function wantsJson(argv: readonly string[]): boolean {
 
 function commanderExit(io: Io, argv: readonly string[], error: CommanderError): number {
   if (error.exitCode === 0) return EXIT.yes
+  // Standard output of what runs programs is theirs.
+  const print = runsPrograms(argv) ? io.stderr : io.stdout
   if (wantsJson(argv)) {
-    io.stdout(renderJsonError(new EgressError('USAGE', error.message.replace(/^error: /, ''))))
+    print(renderJsonError(new EgressError('USAGE', error.message.replace(/^error: /, ''))))
   }
-  return EXIT.usage
+  return runsPrograms(argv) ? OWN_FAILURE : EXIT.usage
 }
 
-function createProgram(io: Io, finish: (code: number) => void): Command {
+/** Commands whose exit codes are those of what they run. */
+function runsPrograms([command]: readonly string[]): boolean {
+  return command === 'run' || command === 'resume'
+}
+
+function createProgram(
+  io: Io,
+  command: readonly string[] | undefined,
+  finish: (code: number) => void,
+): Command {
   const program = new Command('iterion-egress')
     .description('The one way out of a sandbox: an HTTP proxy that decides by rules and says why.')
     .version(packageVersion(), '-V, --version')
@@ -87,7 +110,10 @@ function createProgram(io: Io, finish: (code: number) => void): Command {
     .option('--limit <name=number>', 'a limit of docs/proxy.md (repeatable)', collect, [])
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
     .option('--json', JSON_HELP)
-    .action(async (options) => finish(await runServe(io, options)))
+    .action(async (options) => {
+      const { runServe } = await import('./command-serve.ts')
+      finish(await runServe(io, options))
+    })
 
   addPolicyOptions(
     program
@@ -100,13 +126,19 @@ function createProgram(io: Io, finish: (code: number) => void): Command {
     )
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
     .option('--json', JSON_HELP)
-    .action(async (targets, options) => finish(await runTest(io, targets, options)))
+    .action(async (targets, options) => {
+      const { runTest } = await import('./command-test.ts')
+      finish(await runTest(io, targets, options))
+    })
 
   addPolicyOptions(program.command('explain').description('say how a policy comes to its verdict'))
     .argument('<target>', 'host, host:port, [v6]:port or URL')
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
     .option('--json', JSON_HELP)
-    .action((target, options) => finish(runExplain(io, target, options)))
+    .action(async (target, options) => {
+      const { runExplain } = await import('./command-explain.ts')
+      finish(runExplain(io, target, options))
+    })
 
   addPolicyOptions(
     program.command('lint').description('find what is wrong with policy and preset files'),
@@ -114,7 +146,10 @@ function createProgram(io: Io, finish: (code: number) => void): Command {
     .argument('[file...]', 'policy or preset files')
     .option('--strict', 'warnings fail')
     .option('--json', JSON_HELP)
-    .action((files, options) => finish(runLint(io, files, options)))
+    .action(async (files, options) => {
+      const { runLint } = await import('./command-lint.ts')
+      finish(runLint(io, files, options))
+    })
 
   const presets = program.command('presets').description('look at presets')
   presets
@@ -122,21 +157,134 @@ function createProgram(io: Io, finish: (code: number) => void): Command {
     .description('the presets there are')
     .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
     .option('--json', JSON_HELP)
-    .action((options) => finish(runPresetsList(io, options)))
+    .action(async (options) => {
+      const { runPresetsList } = await import('./command-presets.ts')
+      finish(runPresetsList(io, options))
+    })
   presets
     .command('show')
     .description('the rules of a preset, with why they are there')
     .argument('<name>', 'a name or a path')
     .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
     .option('--json', JSON_HELP)
-    .action((name, options) => finish(runPresetsShow(io, name, options)))
+    .action(async (name, options) => {
+      const { runPresetsShow } = await import('./command-presets.ts')
+      finish(runPresetsShow(io, name, options))
+    })
+
+  addRunCommands(program, io, command, finish)
 
   program
     .command('schema')
     .description('print a JSON Schema')
-    .addArgument(new Argument('<name>', 'which').choices(SCHEMA_NAMES))
-    .action((name) => finish(runSchema(io, name)))
+    .addArgument(new Argument('<name>', 'which').choices(['policy', 'preset', 'events']))
+    .action(async (name) => {
+      const { runSchema } = await import('./command-schema.ts')
+      finish(runSchema(io, name))
+    })
   return program
+}
+
+function addRunCommands(
+  program: Command,
+  io: Io,
+  command: readonly string[] | undefined,
+  finish: (code: number) => void,
+): void {
+  const addCommon = (one: Command) =>
+    one
+      .option('--env <name[=value]>', 'a variable for this run (repeatable)', collect, [])
+      .option('-i, --interactive', 'hand standard input to the command')
+      .option('-t, --tty', 'give the command a terminal')
+      .option('--schedule-record <file>', 'a JSON file that is told how the run ended')
+      .option('--json', 'print the record of the run as JSON on standard error')
+
+  addCommon(
+    program
+      .command('run')
+      .description('run a workflow in a sandbox, or the one command behind --')
+      .usage('[options] [workflow] | [options] --image <image> -- <command>')
+      .argument('[workflow]', 'the workflow file')
+      .option('--image <image>', 'the image for the command behind --')
+      .option(
+        '--policy <file>',
+        'the policy for the command behind --; without it the network is open',
+      )
+      .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
+      .addOption(
+        new Option('--sandbox <mode>', 'goes before what the workflow says').choices(MODES),
+      )
+      .option('--sandbox-default-image <image>', 'the image of the mode auto')
+      .addOption(
+        new Option('--sandbox-host-state <state>', "whether the agent's state is bound").choices([
+          'auto',
+          'none',
+        ]),
+      )
+      .addOption(
+        new Option('--door <door>', 'how the sandbox reaches the proxy')
+          .choices(['auto', 'netns', 'sidecar', 'advisory'])
+          .default('auto'),
+      )
+      .option('--sidecar-image <image>', 'the image of the sidecar door')
+      .option('--workspace <dir>', 'the folder that the sandbox works in; default: this one')
+      .option('--resolve <map>', RESOLVE_HELP, collect, []),
+  )
+    .addHelpText('after', RUN_EXIT_HELP)
+    .action(async (file, options) => {
+      const { runRun } = await import('./command-run.ts')
+      finish(await runRun(io, file, command, options))
+    })
+
+  addCommon(
+    program
+      .command('resume')
+      .description('go on with a run where it stopped')
+      .argument('<id>', 'the run')
+      .option('--accept-changes', 'also if the workflow or its policy changed since'),
+  )
+    .addHelpText('after', RUN_EXIT_HELP)
+    .action(async (id, options) => {
+      const { runResume } = await import('./command-run.ts')
+      finish(await runResume(io, id, options))
+    })
+
+  const runs = program.command('runs').description('look at runs and stop them')
+  runs
+    .command('list')
+    .description('the runs there are, the latest first')
+    .option('--json', JSON_HELP)
+    .action(async (options) => {
+      const { runRunsList } = await import('./command-runs.ts')
+      finish(runRunsList(io, options))
+    })
+  runs
+    .command('show')
+    .description('one run')
+    .argument('<id>', 'the run')
+    .option('--events', 'print its events')
+    .option('--json', JSON_HELP)
+    .action(async (id, options) => {
+      const { runRunsShow } = await import('./command-runs.ts')
+      finish(runRunsShow(io, id, options))
+    })
+  runs
+    .command('stop')
+    .description('end a run')
+    .argument('<id>', 'the run')
+    .action(async (id) => {
+      const { runRunsStop } = await import('./command-runs.ts')
+      finish(await runRunsStop(io, id))
+    })
+
+  program
+    .command('reap')
+    .description('remove what runs left behind whose process is gone')
+    .option('--json', JSON_HELP)
+    .action(async (options) => {
+      const { runReap } = await import('./command-runs.ts')
+      finish(await runReap(io, options))
+    })
 }
 
 /** The description with choices and default; that a list starts empty needs no words. */
@@ -145,9 +293,4 @@ function describeOption({ description, argChoices, defaultValue }: Option): stri
   if (argChoices) more.push(argChoices.join(', '))
   if (typeof defaultValue === 'string') more.push(`default: ${defaultValue}`)
   return more.length > 0 ? `${description} (${more.join('; ')})` : description
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }

@@ -22,6 +22,8 @@ export interface EventLog {
 interface EventLogOptions {
   /** The id of the run that the events belong to. Default: null. */
   readonly runId?: string | null
+  /** The number of the last record of a log that is gone on with. Default: 0. */
+  readonly lastSeq?: number
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number
   /** How often folded blocks are written, in milliseconds. Default: 10,000. */
@@ -80,7 +82,7 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
       // Nobody is left to be told.
     }
   }
-  let seq = 0
+  let seq = options.lastSeq ?? 0
   let lost: { count: number; from_ts: string; to_ts: string } | undefined
   let closed: Promise<void> | undefined
 

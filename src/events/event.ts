@@ -55,6 +55,74 @@ const data = {
   policy_rejected: z.strictObject({ message: z.string() }),
   internal_error: z.strictObject({ message: z.string() }),
   events_lost: z.strictObject({ count, from_ts: z.string(), to_ts: z.string() }),
+  sandbox_started: z.strictObject({
+    image: z.string(),
+    image_id: z.string().describe('The content that the image name meant.'),
+    container: z.string().describe('The id of the container.'),
+    runtime: z.enum(['docker', 'podman']),
+    user: z.string().describe("UID:GID, a name, or empty for the image's user."),
+    workspace: z.string(),
+    resolve: z.array(z.string()).describe('Names that the operator answered for, as given.'),
+    door: z.enum(['netns', 'sidecar', 'advisory', 'none']).describe('none: the network is open.'),
+  }),
+  sandbox_skipped: z.strictObject({
+    reason: z.enum(['mode-none', 'no-runtime', 'not-asked-for']),
+    code: z.string().optional().describe('C128 if somebody asked for no sandbox.'),
+    file_secrets_dropped: z
+      .literal(true)
+      .optional()
+      .describe('The workflow has secrets as files; without a sandbox they are not made.'),
+  }),
+  sandbox_refused: z.strictObject({ failure_code: z.string(), message: z.string() }),
+  sandbox_network_defaulted: z.strictObject({
+    preset: z.string(),
+    source: z.string().describe('The file of the repository that chose the sandbox.'),
+  }),
+  sandbox_network_sealed: z.strictObject({
+    door: z.enum(['netns', 'sidecar']),
+    strength: z.enum(['container', 'process']),
+  }),
+  sandbox_network_advisory: z.strictObject({
+    message: z.string().describe('What this run does not keep in.'),
+  }),
+  sandbox_host_state_mounted: z.strictObject({
+    mounts: z.array(
+      z.strictObject({ source: z.string(), target: z.string(), read_only: z.boolean() }),
+    ),
+    skipped: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+  }),
+  sandbox_user_remap: z.strictObject({
+    from: z.string().describe("The image's user; empty if it names none."),
+    to: z.string().describe('UID:GID of the caller.'),
+  }),
+  sandbox_uid_mismatch_warning: z.strictObject({
+    user: z.string(),
+    caller: z.string(),
+    message: z.string(),
+  }),
+  sandbox_floor_applied: z.strictObject({
+    floor: z.string().describe('The variable and its value.'),
+    shadowed: z.array(z.string()).describe('What was asked for and does not hold.'),
+  }),
+  sandbox_git_metadata_changed: z.strictObject({
+    moved: z
+      .array(z.strictObject({ path: z.string(), to: z.string() }))
+      .describe('Files that make git run or read something else; they are put aside.'),
+    failed: z
+      .array(z.strictObject({ path: z.string(), reason: z.string() }))
+      .describe('Such files that could not be put aside: look at them before you use git there.'),
+  }),
+  sandbox_setup_slow: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
+  sandbox_setup_timeout: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
+  sandbox_stopped: z.strictObject({
+    status: z.string(),
+    left_behind: z.array(z.string()).describe('What could not be removed; empty if all is gone.'),
+  }),
+  node_started: z.strictObject({ node: z.string() }),
+  node_finished: z.strictObject({
+    node: z.string(),
+    exit_code: z.number().int().describe('128+N if signal N ended it.'),
+  }),
 }
 
 type DataSchemas = typeof data

@@ -1,4 +1,4 @@
-import type { SourcePlace } from '../errors.ts'
+import type { Problem, SourcePlace } from '../errors.ts'
 import { problemsError } from '../errors.ts'
 import type { Mode, TlsPolicy } from './policy.ts'
 import { ALL_PORTS, normalizePorts, notAPort, parsePortRange, type PortRange } from './ports.ts'
@@ -12,7 +12,7 @@ import {
   presetSchema,
 } from './schema.ts'
 import { type BadTarget, isBadTarget, parseTarget, type Target } from './target.ts'
-import { YamlSource } from './yaml-source.ts'
+import { type YamlPart, YamlSource } from './yaml-source.ts'
 
 /** The name of a preset where it is called for. */
 export interface PresetReference {
@@ -31,6 +31,8 @@ export interface PolicyTest {
 /** A policy file as written, checked but not yet joined with its presets. */
 export interface PolicySource {
   readonly file: string
+  /** True if the policy stands inside another file: presets by path stay under the folder of that file. */
+  readonly isEmbedded: boolean
   readonly mode: Mode
   readonly presets: readonly PresetReference[]
   readonly rules: readonly Rule[]
@@ -91,7 +93,8 @@ function nestedKeys(path: readonly PropertyKey[], ruleKeys: readonly string[]): 
   }
 }
 
-interface ParseOptions {
+/** How a policy is read. */
+export interface ParseOptions {
   /** Says what is wrong with the name of a preset; undefined if nothing is. Default: names are looked up later. */
   readonly checkPreset?: (name: string) => string | undefined
 }
@@ -104,6 +107,17 @@ interface ParseOptions {
  */
 export function parsePolicy(text: string, file: string, options: ParseOptions = {}): PolicySource {
   const source = new YamlSource(text, file)
+  const policy = readPolicyPart(source, options)
+  if (source.problems.length > 0 || policy === undefined) throw problemsError(inOrder(source))
+  return policy
+}
+
+/**
+ * Reads the policy that a YAML text, or a part of it, is, by the rules of {@link parsePolicy}. What is wrong with it is
+ * reported to the text; undefined if its shape is wrong.
+ */
+export function readPolicyPart(source: YamlPart, options: ParseOptions): PolicySource | undefined {
+  const { file } = source
   const shape = readShape(source, policySchema, (path) =>
     path.length === 0 ? POLICY_KEYS : nestedKeys(path, RULE_KEYS),
   )
@@ -116,9 +130,10 @@ export function parsePolicy(text: string, file: string, options: ParseOptions = 
     source.reportKey('POLICY_SHAPE', [], 'preset', 'give either preset or presets, not both')
   }
   checkPresets(source, value, options)
-  if (source.problems.length > 0 || shape === undefined) throw problemsError(inOrder(source))
+  if (shape === undefined) return undefined
   return {
     file,
+    isEmbedded: source.base.length > 0,
     mode: shape.mode ?? 'allowlist',
     presets:
       shape.preset === undefined
@@ -175,7 +190,7 @@ export function parsePreset(text: string, file: string): PresetSource {
 }
 
 function readShape<T>(
-  source: YamlSource,
+  source: YamlPart,
   schema: Parameters<typeof checkShape<T>>[1],
   knownKeys: (path: readonly PropertyKey[]) => readonly string[],
 ): T | undefined {
@@ -184,19 +199,20 @@ function readShape<T>(
   return checkShape(source, schema, value ?? {}, knownKeys)
 }
 
-function inOrder(source: YamlSource) {
+/** The problems of a text from its top to its end. */
+export function inOrder(source: YamlPart): Problem[] {
   return source.problems.toSorted(
     (a, b) => (a.at?.line ?? 0) - (b.at?.line ?? 0) || (a.at?.column ?? 0) - (b.at?.column ?? 0),
   )
 }
 
 /** What can still be looked at in a file whose shape is wrong, so that all its problems show at once. */
-function looseValue(source: YamlSource): unknown {
+function looseValue(source: YamlPart): unknown {
   const value = source.toValue()
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-function readDefaultPorts(source: YamlSource, ports: unknown): readonly PortRange[] {
+function readDefaultPorts(source: YamlPart, ports: unknown): readonly PortRange[] {
   if (!hasPortShape(ports)) return DEFAULT_PORTS
   if (ports.length === 0)
     source.report('POLICY_RULE', ['ports'], 'an empty list of ports matches nothing')
@@ -221,7 +237,7 @@ interface WrittenRule extends RuleSource {
 
 /** The rules whose shape is right; what is wrong with the others has been reported. */
 function readRules(
-  source: YamlSource,
+  source: YamlPart,
   list: unknown,
   defaultPorts: readonly PortRange[],
   label: string,
@@ -259,7 +275,7 @@ function isWrittenRule(item: unknown): item is WrittenRule {
   )
 }
 
-function readQuiet(source: YamlSource, list: unknown, label: string): readonly Rule[] {
+function readQuiet(source: YamlPart, list: unknown, label: string): readonly Rule[] {
   if (!Array.isArray(list)) return []
   const rules: Rule[] = []
   for (const [i, item] of list.entries() as IterableIterator<[number, unknown]>) {
@@ -293,7 +309,7 @@ function readQuiet(source: YamlSource, list: unknown, label: string): readonly R
   return rules
 }
 
-function readTests(source: YamlSource, tests: unknown, label: string): readonly PolicyTest[] {
+function readTests(source: YamlPart, tests: unknown, label: string): readonly PolicyTest[] {
   if (typeof tests !== 'object' || tests === null) return []
   const found: PolicyTest[] = []
   for (const expect of ['allow', 'deny'] as const) {
@@ -322,7 +338,7 @@ function readTests(source: YamlSource, tests: unknown, label: string): readonly 
   return found
 }
 
-function checkPresets(source: YamlSource, value: PolicyShape, options: ParseOptions): void {
+function checkPresets(source: YamlPart, value: PolicyShape, options: ParseOptions): void {
   const named: [readonly PropertyKey[], unknown][] = [[['preset'], value.preset]]
   if (Array.isArray(value.presets)) {
     for (const [i, name] of value.presets.entries()) named.push([['presets', i], name])
@@ -334,7 +350,7 @@ function checkPresets(source: YamlSource, value: PolicyShape, options: ParseOpti
 }
 
 function readReferences(
-  source: YamlSource,
+  source: YamlPart,
   key: string,
   names: readonly string[] | undefined,
 ): PresetReference[] {

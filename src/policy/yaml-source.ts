@@ -64,9 +64,33 @@ function compose(text: string, lines: LineCounter): Document.Parsed {
   return document
 }
 
-/** A YAML text with its problems: everything that later steps find is pointed at through it. */
-export class YamlSource {
+/**
+ * A YAML text, or the part of one at a path. Paths start at the part, problems point into the text, and all parts of a
+ * text share its list of problems.
+ */
+export interface YamlPart {
   readonly file: string
+  /** Where the part stands in the text; empty for the whole. */
+  readonly base: Path
+  readonly problems: readonly Problem[]
+  /** True if what was read can be looked at further. */
+  readonly isReadable: boolean
+  /** The part as plain values. */
+  toValue(): unknown
+  /** Records a problem at a path of the part, or at the nearest place that exists. */
+  report(code: ErrorCode, path: Path, message: string, correction?: string): void
+  /** Records a problem at a key, not at its value. */
+  reportKey(code: ErrorCode, path: Path, key: string, message: string, correction?: string): void
+  /** The place of a path's value. */
+  placeOf(path: Path): SourcePlace
+  /** The text of a line, the first being 1. */
+  lineAt(line: number): string
+}
+
+/** A YAML text with its problems: everything that later steps find is pointed at through it. */
+export class YamlSource implements YamlPart {
+  readonly file: string
+  readonly base: Path = []
   readonly problems: Problem[] = []
   readonly #text: string
   readonly #lines = new LineCounter()
@@ -100,22 +124,33 @@ export class YamlSource {
     }
   }
 
-  /** True if what was read can be looked at further. */
   get isReadable(): boolean {
     return this.#readable
   }
 
-  /** The document as plain values. */
+  /** What stands at a path; nothing if there is no such place. */
+  part(base: Path): YamlPart {
+    return {
+      file: this.file,
+      base,
+      problems: this.problems,
+      isReadable: this.#readable,
+      toValue: () => plainValue(this.#nodeAt(base)),
+      report: (code, path, ...rest) => this.report(code, [...base, ...path], ...rest),
+      reportKey: (code, path, ...rest) => this.reportKey(code, [...base, ...path], ...rest),
+      placeOf: (path) => this.placeOf([...base, ...path]),
+      lineAt: (line) => this.lineAt(line),
+    }
+  }
+
   toValue(): unknown {
     return plainValue(this.#document.contents)
   }
 
-  /** Records a problem at a path of the document, or at the nearest place that exists. */
   report(code: ErrorCode, path: Path, message: string, correction?: string): void {
     this.#reportAt(code, this.#offsetOf(path), message, correction)
   }
 
-  /** Records a problem at a key, not at its value. */
   reportKey(code: ErrorCode, path: Path, key: string, message: string, correction?: string): void {
     const offset = this.#keyOffsets(this.#nodeAt(path)).get(key)
     this.#reportAt(code, offset ?? this.#offsetOf(path), message, correction)
@@ -133,7 +168,6 @@ export class YamlSource {
     return this.#keys.offsets
   }
 
-  /** The place of a path's value. */
   placeOf(path: Path): SourcePlace {
     return this.#place(this.#offsetOf(path))
   }
@@ -271,7 +305,6 @@ export class YamlSource {
     return { file: this.file, line: Math.max(1, line), column: Math.max(1, col) }
   }
 
-  /** The text of a line, the first being 1. */
   lineAt(line: number): string {
     const start = this.#lines.lineStarts[line - 1] ?? 0
     const end = this.#text.indexOf('\n', start)

@@ -58,10 +58,10 @@ export function createCatalog(options: CatalogOptions = {}): Catalog {
   const names = [...files.keys()].toSorted()
   return {
     names,
-    check: (name) => (isPath(name) || files.has(name) ? undefined : unknownPreset(name, names)),
+    check: (name) => (isPresetPath(name) || files.has(name) ? undefined : unknownPreset(name, names)),
     fileOf: (name) => files.get(name),
     get(name, at) {
-      if (isPath(name)) return load(at ? path.resolve(path.dirname(at.file), name) : name)
+      if (isPresetPath(name)) return load(at ? path.resolve(path.dirname(at.file), name) : name)
       const file = files.get(name)
       if (file === undefined) {
         const problem = { code: 'PRESET_UNKNOWN' as const, message: unknownPreset(name, names) }
@@ -74,7 +74,8 @@ export function createCatalog(options: CatalogOptions = {}): Catalog {
   }
 }
 
-function isPath(name: string): boolean {
+/** True for the path of a preset file, false for the name of a preset. */
+export function isPresetPath(name: string): boolean {
   return name.includes('/') || name.endsWith(FILE_ENDING) || name.endsWith('.yml')
 }
 

@@ -1,9 +1,11 @@
+import path from 'node:path'
 import { EgressError, type Problem, problemsError, type SourcePlace } from '../errors.ts'
 import { compilePolicy } from '../policy/compile.ts'
 import type { PolicySource, PolicyTest, PresetReference, PresetSource } from '../policy/parse.ts'
 import type { Mode, Policy } from '../policy/policy.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Catalog } from './catalog.ts'
+import { confineCatalog } from './confine.ts'
 
 /** What a policy is made of. */
 export interface PolicyRecipe {
@@ -41,7 +43,10 @@ function join(recipe: PolicyRecipe, catalog: Catalog): ComposedPolicy {
   const { source, presets = [], rules = [] } = recipe
   const mode = recipe.mode ?? source?.mode ?? 'allowlist'
   const problems: Problem[] = []
-  const chain = createChain(catalog, problems)
+  const chain = createChain(
+    source?.isEmbedded ? confineCatalog(catalog, path.dirname(source.file)) : catalog,
+    problems,
+  )
   for (const name of presets) chain.add({ name, at: undefined })
   for (const reference of source?.presets ?? []) chain.add(reference)
   if (mode === 'denylist') problems.push(...idlePresets(recipe))
@@ -80,12 +85,12 @@ type Reference = Pick<PresetReference, 'name'> & { readonly at: PresetReference[
 /** Collects presets depth first. A preset that comes twice keeps its first place. */
 function createChain(catalog: Catalog, problems: Problem[]) {
   const loaded: PresetSource[] = []
-  const visit = (reference: Reference, path: readonly string[]) => {
+  const visit = (reference: Reference, above: readonly string[]) => {
     const preset = loadInto(problems, () => catalog.get(reference.name, reference.at))
     if (preset === undefined || loaded.includes(preset)) return
-    const way = [...path, preset.name]
-    if (path.includes(preset.name)) {
-      const ring = way.slice(path.indexOf(preset.name)).join(' -> ')
+    const way = [...above, preset.name]
+    if (above.includes(preset.name)) {
+      const ring = way.slice(above.indexOf(preset.name)).join(' -> ')
       problems.push({
         code: 'PRESET_CYCLE',
         message: `presets extend each other in a ring: ${ring}`,

@@ -77,10 +77,29 @@ export function serveForward(
   response: ServerResponse,
   context: ForwardContext,
 ): void {
+  if (isPing(core, request, context)) {
+    response.writeHead(204, { 'Proxy-Status': 'iterion-egress' }).end()
+    return
+  }
   const admitted = admitForward(core, request, context)
   if (isRefusal(admitted)) refuseForward(core, request, response, admitted)
   else if (hopsLeft(request) === 0) response.writeHead(204).end()
   else exchange(core, request, response, { admitted, context, mayRetry: true })
+}
+
+/**
+ * `OPTIONS *` with `Max-Forwards: 0` asks the proxy itself whether it serves (RFC 9110 7.6.2, 9.3.7). It names no host, so
+ * there is nothing to decide and nothing to record. The token is asked for as ever.
+ */
+function isPing(core: ProxyCore, request: IncomingMessage, { tunnel }: ForwardContext): boolean {
+  return (
+    tunnel === undefined &&
+    request.url === '*' &&
+    hopsLeft(request) === 0 &&
+    !announcesBody(request) &&
+    !core.isDraining &&
+    core.authenticator?.(fieldValues(request, 'proxy-authorization')) !== false
+  )
 }
 
 /** Records a refusal and answers with it. */

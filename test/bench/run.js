@@ -1,19 +1,111 @@
-// Runs one benchmark by its name over the built package: node test/bench/run.js NAME [--json].
-import { existsSync, readdirSync } from 'node:fs'
+// What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved.
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 
-const [name = '', ...args] = process.argv.slice(2)
-const file = new URL(`./${name}.js`, import.meta.url)
-const names = readdirSync(new URL('.', import.meta.url))
-  .filter((entry) => entry.endsWith('.js') && entry !== 'run.js')
-  .map((entry) => entry.slice(0, -'.js'.length))
+const PAIRS = 20
+const IMAGE = 'iterion-egress-test'
+/** The most that a run may take beyond `docker run`, in milliseconds, as the median of the pairs. */
+const MOST = { sealed: 350, open: 200 }
 
-if (!names.includes(name)) {
-  process.stderr.write(`usage: node test/bench/run.js ${names.join('|')} [--json]\n`)
-  process.exitCode = 2
-} else if (!existsSync(new URL('../../dist/errors.js', import.meta.url))) {
-  process.stderr.write('there is no dist: run npm run build first\n')
-  process.exitCode = 4
-} else {
-  const { main } = await import(file.href)
-  process.exitCode = await main(args)
+const PROGRAM = path.resolve(import.meta.dirname, '../../bin/iterion-egress.js')
+
+/** Runs the benchmark. Answers 1 if a median is over its bound. */
+export async function main(args) {
+  if (spawnSync('docker', ['image', 'inspect', IMAGE]).status !== 0) {
+    process.stderr.write(`no engine, or no image ${IMAGE}: scripts/test-image.sh makes it\n`)
+    return 4
+  }
+  const folder = mkdtempSync(path.join(tmpdir(), 'bench-'))
+  try {
+    const result = await measure(folder)
+    process.stdout.write(args.includes('--json') ? `${JSON.stringify(result)}\n` : table(result))
+    return result.rows.some((row) => row.median > row.most) ? 1 : 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function measure(folder) {
+  const workspace = path.join(folder, 'workspace')
+  mkdirSync(workspace)
+  writeFileSync(path.join(workspace, 'policy.yaml'), 'presets: [iterion-default]\n')
+  writeFileSync(
+    path.join(workspace, 'workflow.yaml'),
+    `name: bench
+sandbox: { image: ${IMAGE}, network: { presets: [iterion-default] } }
+nodes: [{ id: only, command: ["true"] }]
+`,
+  )
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    TMPDIR: tmpdir(),
+    ITERION_HOME: path.join(folder, 'iterion'),
+  }
+  const time = (words) => timeOf(words, workspace, env)
+  const ours = (...words) => [process.execPath, PROGRAM, 'run', ...words]
+  const subjects = [
+    {
+      name: 'sealed, --image --policy',
+      most: MOST.sealed,
+      words: ours('--policy', 'policy.yaml', '--image', IMAGE, '--', 'true'),
+    },
+    { name: 'sealed, workflow file', most: MOST.sealed, words: ours('workflow.yaml') },
+    { name: 'open, --image', most: MOST.open, words: ours('--image', IMAGE, '--', 'true') },
+  ]
+  const docker = ['docker', 'run', '--rm', '--network', 'none', IMAGE, 'true']
+  const base = []
+  const differences = subjects.map(() => [])
+  // The first round warms caches and does not count.
+  for (let round = 0; round <= PAIRS; round++) {
+    for (const [i, { words }] of subjects.entries()) {
+      const alone = await time(docker)
+      const whole = await time(words)
+      if (round === 0) continue
+      base.push(alone)
+      differences[i].push(whole - alone)
+    }
+  }
+  return {
+    date: new Date().toISOString(),
+    pairs: PAIRS,
+    docker_run_ms: Math.round(median(base)),
+    rows: subjects.map(({ name, most }, i) => ({
+      name,
+      median: Math.round(median(differences[i])),
+      low: Math.round(Math.min(...differences[i])),
+      high: Math.round(Math.max(...differences[i])),
+      most,
+    })),
+  }
+}
+
+function timeOf([program, ...args], cwd, env) {
+  return new Promise((resolve, reject) => {
+    const start = performance.now()
+    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] })
+    let complaints = ''
+    child.stderr.on('data', (chunk) => (complaints += chunk))
+    child.on('error', reject)
+    child.on('close', (code) => {
+      if (code === 0) resolve(performance.now() - start)
+      else reject(new Error(`${program} ${args.join(' ')}: ${code}: ${complaints}`))
+    })
+  })
+}
+
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+function table({ pairs, docker_run_ms: base, rows }) {
+  const lines = rows.map(({ name, median: mid, low, high, most }) => {
+    const verdict = mid > most ? 'OVER' : 'ok'
+    return `${name.padEnd(26)} +${String(mid).padStart(4)} ms  (${low} to ${high})  at most ${most}: ${verdict}`
+  })
+  return `docker run --rm --network none: ${base} ms; beyond it, median of ${pairs} pairs:\n${lines.join('\n')}\n`
 }

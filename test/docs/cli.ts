@@ -13,5 +13,29 @@ void tap.test('the help in docs/cli.md is what the commands print', async (t) =>
     const { stdout } = await runCli([...argv, '--help'])
     t.equal(block, stdout, title)
   }
-  t.strictSame(documented, ['iterion-egress', 'serve', 'test', 'explain', 'lint', 'presets', 'presets list', 'presets show', 'schema'])
+  t.strictSame(documented, [
+    'iterion-egress',
+    'serve',
+    'test',
+    'explain',
+    'lint',
+    'presets',
+    'presets list',
+    'presets show',
+    'run',
+    'resume',
+    'runs',
+    'runs list',
+    'runs show',
+    'runs stop',
+    'reap',
+    'schema',
+  ])
+})
+
+void tap.test('every command has its section', async (t) => {
+  const { stdout } = await runCli(['--help'])
+  const names = [...stdout.matchAll(/^ {2}([a-z]+)(?: .*)? {2}\S/gm)].map(([, name]) => name)
+  t.ok(names.length > 8, names.join())
+  for (const name of names.filter((one) => one !== 'help')) t.match(text, `\n## ${name}\n`)
 })

@@ -1,6 +1,7 @@
 import tap from 'tap'
-import { DEFAULT_TLS, parsePolicy, parsePreset } from '../../src/policy/parse.ts'
+import { DEFAULT_TLS, parsePolicy, parsePreset, readPolicyPart } from '../../src/policy/parse.ts'
 import { formatPorts } from '../../src/policy/ports.ts'
+import { YamlSource } from '../../src/policy/yaml-source.ts'
 import { inShort, problemsOf } from '../support/problems-of.ts'
 
 const FULL = `version: 1
@@ -290,4 +291,20 @@ void tap.test('a preset allows names and no addresses', async (t) => {
     )
   }
   t.equal(parsePreset(text('!10.0.0.0/8'), 'p.yaml').rules.length, 1, 'it may exclude them')
+})
+
+void tap.test('a policy can be a part of another file', async (t) => {
+  const text = 'x:\n  y:\n    ports: [1]\n    rules: [a.test]\n    presets: [one]\n'
+  const source = new YamlSource(text, 'w.yaml')
+  t.match(readPolicyPart(source.part(['x', 'y']), {}), {
+    file: 'w.yaml',
+    isEmbedded: true,
+    rules: [{ ports: [{ low: 1, high: 1 }], origin: { source: 'w.yaml', line: 4, column: 13 } }],
+    presets: [{ name: 'one', at: { line: 5, column: 15 } }],
+  })
+  t.strictSame(source.problems, [])
+  t.match(readPolicyPart(source.part(['x', 'none']), {}), { mode: 'allowlist', rules: [] })
+  t.equal(readPolicyPart(source.part(['x']), {}), undefined, 'a wrong shape is reported')
+  t.strictSame(source.problems.map(inShort), ['2:3 POLICY_SHAPE unknown key "y" in x'])
+  t.equal(parsePolicy('', 'p.yaml').isEmbedded, false)
 })

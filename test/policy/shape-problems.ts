@@ -1,6 +1,7 @@
 import tap from 'tap'
+import { z } from 'zod'
 import { policySchema, presetSchema } from '../../src/policy/schema.ts'
-import { checkShape } from '../../src/policy/shape-problems.ts'
+import { checkShape, type ShapeDialect } from '../../src/policy/shape-problems.ts'
 import { YamlSource } from '../../src/policy/yaml-source.ts'
 import { inShort } from '../support/problems-of.ts'
 import { cpuTimeMs } from '../support/cpu-time.ts'
@@ -103,4 +104,39 @@ void tap.test('many unknown keys take no quadratic time', async (t) => {
   const started = cpuTimeMs()
   t.equal(check(text).length, 20_000)
   t.ok(cpuTimeMs() - started < 15000)
+})
+
+void tap.test('a part of a file is checked in its place, under its whole name', async (t) => {
+  const source = new YamlSource('a:\n  b: {ruls: [], mode: strict, rules: [5]}\n', 'f.yaml')
+  const part = source.part(['a', 'b'])
+  checkShape(part, policySchema, part.toValue(), () => ['rules'])
+  t.strictSame(source.problems.map(inShort), [
+    '2:23 POLICY_SHAPE a.b.mode is "strict"; expected allowlist, denylist, open',
+    `2:39 POLICY_SHAPE a.b.rules[1] is 5; ${RULE_HINT}`,
+    '2:7 POLICY_SHAPE unknown key "ruls" in a.b; did you mean rules?',
+  ])
+})
+
+void tap.test('another kind of file has its own code and words', async (t) => {
+  const dialect: ShapeDialect = {
+    code: 'WORKFLOW_SHAPE',
+    explainKey: (path, key) => (key === 'old' ? `old ${path.join('.')}` : undefined),
+    unionHint: (path) => `hint for ${path.join('.')}`,
+    spell: () => undefined,
+  }
+  const schema = z.strictObject({
+    one: z.union([z.enum(['x']), z.strictObject({ y: z.string() })]),
+    many: z.record(z.string(), z.string()).optional(),
+  })
+  const found = (text: string) => {
+    const source = new YamlSource(text, 'f.yaml')
+    checkShape(source, schema, source.toValue(), () => [], dialect)
+    return source.problems.map((one) => inShort(one).replace('WORKFLOW_SHAPE ', ''))
+  }
+  t.strictSame(found('{}'), ['1:1 one is missing; hint for one'])
+  t.strictSame(found('one: z'), ['1:6 one is "z"; hint for one'])
+  t.strictSame(found('one: {a.b: 1}'), ['1:6 one.y is missing', '1:7 unknown key "a.b" in one'])
+  t.strictSame(found('one: {y: 1}'), ['1:10 one.y is 1; expected a text (quote it)'])
+  t.strictSame(found('one: x\nold: 1\nreport: 1'), ['2:1 old ', '3:1 unknown key "report"'])
+  t.strictSame(found('one: x\nmany: []'), ['2:7 many is a list; expected a map'])
 })

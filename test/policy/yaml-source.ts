@@ -183,3 +183,19 @@ void tap.test(
     )
   },
 )
+
+void tap.test('a part has paths of its own, and places and problems of the text', async (t) => {
+  const source = new YamlSource('a:\n  - {b: 1, c: {d: 2}}\n', 'f.yaml')
+  const part = source.part(['a', 0])
+  t.strictSame(part.toValue(), { b: 1, c: { d: 2 } })
+  t.strictSame([source.base, part.base, part.file], [[], ['a', 0], 'f.yaml'])
+  t.ok(part.isReadable)
+  t.match(part.placeOf(['c', 'd']), { line: 2, column: 19 })
+  t.equal(part.lineAt(2), source.lineAt(2))
+  part.report('POLICY_RULE', ['b'], 'one', 'other')
+  part.reportKey('POLICY_RULE', [], 'c', 'two')
+  t.strictSame(source.problems.map(inShort), ['2:9 POLICY_RULE one', '2:12 POLICY_RULE two'])
+  t.equal(part.problems, source.problems)
+  t.equal(source.problems[0]?.correction, 'other')
+  t.equal(source.part(['x', 'y']).toValue(), null)
+})

@@ -45,6 +45,10 @@ function check(
       return (operand as string[])
         .filter((name) => !Object.hasOwn(Object(value), name))
         .map((name) => `${path}.${name}: required`)
+    case 'items':
+      return (Array.isArray(value) ? value : []).flatMap((one, i) =>
+        schemaProblems(operand as Schema, one, `${path}[${i}]`),
+      )
     case 'additionalProperties': {
       const known = Object.keys(schema['properties'] ?? {})
       return operand === false
@@ -66,6 +70,7 @@ function check(
 function isOfType(value: unknown, type: string): boolean {
   if (type === 'integer') return Number.isInteger(value)
   if (type === 'null') return value === null
+  if (type === 'array') return Array.isArray(value)
   if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
   return typeof value === type
 }

@@ -1,0 +1,66 @@
+import { homedir, tmpdir, totalmem, userInfo } from 'node:os'
+import path from 'node:path'
+import { systemSpawner } from '../door/spawn.ts'
+import { systemResolver } from '../proxy/resolver.ts'
+import type { SandboxHost } from '../sandbox/host.ts'
+import { readIdentity } from '../sandbox/process-identity.ts'
+import type { Io } from './io.ts'
+
+const ENDING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']
+const PASSED_ON: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGWINCH']
+
+/** The process itself, as commands see it. */
+export function systemIo(): Io {
+  const script = process.argv[1] ?? ''
+  let signals = 0
+  // A reader that has seen enough (`| head`) is no failure.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+    })
+  }
+  return {
+    stdout: (text) => process.stdout.write(text),
+    stderr: (text) => process.stderr.write(text),
+    stdin: process.stdin,
+    env: process.env,
+    programName: script.endsWith('.js')
+      ? `node ${path.relative('', script)}`
+      : path.basename(script),
+    onTerminate(listener) {
+      for (const signal of ENDING) {
+        process.on(signal, () => {
+          // A second signal means: now.
+          if (++signals > 1) process.exit(130)
+          listener()
+        })
+      }
+    },
+    onSignal(listener) {
+      for (const signal of PASSED_ON) process.on(signal, () => listener(signal))
+    },
+    stdio: 'inherit',
+    sandboxHost: systemHost,
+  }
+}
+
+/** This machine and the user that the process runs as. */
+function systemHost(): SandboxHost {
+  const { env } = process
+  const home = env['HOME'] || homedir()
+  const { uid, gid, username } = userInfo()
+  return {
+    home,
+    env,
+    iterionHome: path.resolve(env['ITERION_HOME'] || path.join(home, '.iterion')),
+    tempRoot: tmpdir(),
+    cwd: process.cwd(),
+    now: Date.now,
+    resolver: systemResolver,
+    spawn: systemSpawner,
+    signal: (pid, signal) => process.kill(pid, signal),
+    user: { uid, gid, name: username },
+    memoryBytes: totalmem(),
+    identity: readIdentity(process.pid),
+  }
+}

@@ -1,0 +1,36 @@
+import type { RuntimeName } from '../../door/container-runtime.ts'
+
+/** In what a runtime differs from the others. Each line has a test of its own on the real engine. */
+export interface RuntimeDifferences {
+  /** A first process that collects orphans: docker ships one, podman needs a program that Debian does not install. */
+  readonly hasInit: boolean
+  /** podman hands its own proxy variables to every container unless told not to. */
+  readonly copiesProxyVariables: boolean
+  /** The command line of docker hands on the proxies of its `config.json`, which podman does not read. */
+  readonly copiesConfiguredProxies: boolean
+  /** docker lets every user of a container listen on low ports; podman starts at 1024. */
+  readonly opensLowPorts: boolean
+  /** How a file system in memory gets an owner: docker takes numbers, podman only the container's user. */
+  readonly tmpfsOwner: 'numbers' | 'user'
+  /** podman fills a file system in memory with what the image has in its place unless told not to. */
+  readonly fillsTmpfs: boolean
+}
+
+export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
+  docker: {
+    hasInit: true,
+    copiesProxyVariables: false,
+    copiesConfiguredProxies: true,
+    opensLowPorts: true,
+    tmpfsOwner: 'numbers',
+    fillsTmpfs: false,
+  },
+  podman: {
+    hasInit: false,
+    copiesProxyVariables: true,
+    copiesConfiguredProxies: false,
+    opensLowPorts: false,
+    tmpfsOwner: 'user',
+    fillsTmpfs: true,
+  },
+}

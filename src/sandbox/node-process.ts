@@ -1,0 +1,125 @@
+import type { ChildProcess, StdioOptions } from 'node:child_process'
+import { constants as osConstants } from 'node:os'
+import type { Readable } from 'node:stream'
+import { signalGroup } from '../door/spawn.ts'
+import { EgressError } from '../errors.ts'
+import type { Driver, ExecSpec } from './driver.ts'
+import type { SandboxHost } from './host.ts'
+import { STATUS_TARGET, type StatusFile } from './status-file.ts'
+
+/** How long the sending of a signal may take, in milliseconds. */
+const SIGNAL_TIMEOUT_MS = 5_000
+
+/** A command of the workflow that runs. */
+export interface NodeProcess {
+  /** Its exit code, 128+N if signal N ended it. @throws {EgressError} NODE_FAILED if nobody knows how it ended */
+  readonly done: Promise<number>
+  /** Sends a signal to it and to all of its process group. */
+  signal(name: NodeJS.Signals): void
+  /** What it prints, as far as that is piped to this program. */
+  readonly output: readonly Readable[]
+  /** Tells it that the terminal has another size. */
+  resize(): void
+}
+
+/**
+ * What every node runs under inside the sandbox: it writes down its pid and how the node ended. The command line of
+ * `exec` knows neither for sure. Signals reach the node itself; this shell waits for what the node makes of them.
+ */
+const WRAPPER = `
+s=${STATUS_TARGET}
+n=$1
+shift
+[ -r /run/secrets/.env ] && . /run/secrets/.env
+echo "$n pid $$" >> "$s"
+trap : HUP INT QUIT TERM USR1 USR2
+"$@"
+c=$?
+echo "$n exit $c" >> "$s"
+exit $c
+`
+
+/** A command to be started in a container. */
+export interface ContainerNode {
+  readonly driver: Driver
+  readonly exec: ExecSpec
+  /** A number that no other command of this container has. */
+  readonly index: number
+  readonly status: StatusFile
+}
+
+/** Starts a command in a container. */
+export function startContainerNode(node: ContainerNode, stdio: StdioOptions): NodeProcess {
+  const { driver, exec, index, status } = node
+  const command = ['/bin/sh', '-c', WRAPPER, 'iterion-node', String(index), ...exec.command]
+  const child = driver.exec({ ...exec, command }, stdio)
+  const ended = whenEnded(child)
+  return {
+    done: ended.then((how) => {
+      const code = status.exitCode(index)
+      if (code !== undefined) return code
+      throw new EgressError(
+        'NODE_FAILED',
+        `nobody recorded how the command ended (${how}); its container may be gone, or have no /bin/sh`,
+      )
+    }),
+    signal(name) {
+      const pid = status.pid(index)
+      // Not there yet: the second signal ends the run.
+      if (pid === undefined) return
+      const target = ['/bin/sh', '-c', `kill -s ${name.slice(3)} -- -${pid}`]
+      const plain = { ...exec, workdir: '/', envFile: undefined, interactive: false, tty: false }
+      void driver
+        .run({ ...plain, command: target }, { timeoutMs: SIGNAL_TIMEOUT_MS })
+        .catch(() => undefined)
+    },
+    output: outputOf(child),
+    resize() {
+      child.kill('SIGWINCH')
+    },
+  }
+}
+
+/** Starts a node on this machine, without a sandbox. */
+export function startHostNode(
+  host: SandboxHost,
+  command: readonly string[],
+  workdir: string,
+  env: Readonly<Record<string, string>>,
+  stdio: StdioOptions,
+): NodeProcess {
+  const [program = '', ...args] = command
+  const child = host.spawn(program, args, {
+    cwd: workdir,
+    env: { ...host.env, ...env },
+    stdio,
+    detached: true,
+  })
+  let failure: Error | undefined
+  child.once('error', (error) => (failure = error))
+  return {
+    done: whenEnded(child).then(() => {
+      if (failure) throw new EgressError('NODE_FAILED', failure.message, { cause: failure })
+      return child.exitCode ?? 128 + (osConstants.signals[child.signalCode ?? 'SIGKILL'] ?? 9)
+    }),
+    signal: (name) => signalGroup(child, name),
+    output: outputOf(child),
+    resize: () => signalGroup(child, 'SIGWINCH'),
+  }
+}
+
+/** The words of a command: a line is one for the shell. */
+export function commandWords(command: string | readonly string[]): readonly string[] {
+  return typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+}
+
+function outputOf({ stdout, stderr }: ChildProcess): Readable[] {
+  return [stdout, stderr].filter((stream) => stream !== null)
+}
+
+function whenEnded(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code, signal) => resolve(`exec ended with ${signal ?? code}`))
+  })
+}

@@ -1,0 +1,35 @@
+import { EgressError } from '../errors.ts'
+import { type ContainerNode, startContainerNode } from './node-process.ts'
+
+/** What of its output an error repeats, in lines. */
+const LAST_LINES = 10
+
+/**
+ * Runs the command that finishes an image. What it prints goes to `stderr`, so that standard output stays that of the
+ * workflow. When `signal` ends the waiting, the command ends with its container.
+ *
+ * @throws {EgressError} SANDBOX_SETUP_FAILED with its exit code and its last lines
+ */
+export async function runPostCreate(
+  node: ContainerNode,
+  stderr: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { done, output } = startContainerNode(node, ['ignore', 'pipe', 'pipe'])
+  let tail = ''
+  for (const stream of output) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      stderr(text)
+      tail = `${tail}${text}`.slice(-8_192)
+    })
+  }
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+  })
+  const code = await Promise.race([done, aborted])
+  if (code === 0) return
+  const lines = tail.trimEnd().split('\n').slice(-LAST_LINES).join('\n')
+  throw new EgressError('SANDBOX_SETUP_FAILED', `post_create ended with ${code}:\n${lines}`)
+}

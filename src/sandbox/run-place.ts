@@ -1,0 +1,132 @@
+import { EgressError } from '../errors.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { NodePlace, RunTools } from './drive-run.ts'
+import type { SandboxHost } from './host.ts'
+import { readKnobs } from './knobs.ts'
+import { readLimits } from './limits.ts'
+import type { SandboxedSpec } from './resolve-spec.ts'
+import type { RunOptions, RunPlan } from './run-plan.ts'
+
+/**
+ * Makes the place that the nodes of a run are started in, and says in its events which one it is.
+ *
+ * @throws {EgressError} SANDBOX_DRIVER_UNAVAILABLE for a run that must not start; what the set-up throws
+ */
+export async function makePlace(
+  host: SandboxHost,
+  plan: RunPlan,
+  tools: RunTools,
+  options: RunOptions,
+): Promise<NodePlace> {
+  const { decision, network } = plan
+  const { emit } = tools
+  for (const note of decision.notes) options.say(note)
+  switch (decision.kind) {
+    case 'refused': {
+      const { failureCode, message } = decision
+      emit({ type: 'sandbox_refused', data: { failure_code: failureCode, message } })
+      throw new EgressError(failureCode, message)
+    }
+    case 'bare': {
+      const { reason, code, warning, fileSecretsDropped } = decision
+      if (warning !== undefined) options.say(`warning${code ? ` ${code}` : ''}: ${warning}`)
+      emit({
+        type: 'sandbox_skipped',
+        data: {
+          reason,
+          ...(code && { code }),
+          ...(fileSecretsDropped && { file_secrets_dropped: true as const }),
+        },
+      })
+      // Also a policy that does not hold is read: what is wrong with it is told.
+      await recordPolicy(plan, tools)
+      return barePlace(host, plan, options)
+    }
+    case 'sandboxed': {
+      for (const applied of [decision.floor, decision.guard]) {
+        if (!applied) continue
+        const { floor, shadowed } = applied
+        emit({ type: 'sandbox_floor_applied', data: { floor, shadowed: [...shadowed] } })
+      }
+      if (network.kind === 'policy' && network.defaulted) {
+        emit({ type: 'sandbox_network_defaulted', data: network.defaulted })
+      }
+      return sandboxPlace(host, plan, decision, tools, options)
+    }
+  }
+}
+
+async function sandboxPlace(
+  host: SandboxHost,
+  plan: RunPlan,
+  decision: SandboxedSpec,
+  tools: RunTools,
+  options: RunOptions,
+): Promise<NodePlace> {
+  const { workflow, engine } = plan
+  const { container } = decision
+  if (engine === undefined) throw new TypeError('a sandbox without a runtime')
+  if (!('image' in container)) {
+    throw new EgressError(
+      'WORKFLOW_SHAPE',
+      `${workflow.file}: sandbox.build is not built by this version yet; build the image and name it with image`,
+    )
+  }
+  const { setUpSandbox } = await import('./sandbox.ts')
+  const { readSecrets } = await import('./secrets.ts')
+  const { knobs, warnings } = readKnobs(host.env)
+  const limits = readLimits(host.env, host.memoryBytes)
+  for (const warning of [...warnings, ...limits.warnings]) options.say(`warning: ${warning}`)
+  return setUpSandbox(
+    {
+      ...options,
+      workflow,
+      block: workflow.sandbox,
+      hostState: decision.hostState,
+      image: container.image,
+      inspected: engine.image,
+      workflowDir: plan.workflowDir,
+      hasPolicy: plan.network.kind === 'policy',
+      loadPolicy: () => recordPolicy(plan, tools),
+      door: options.flags.door,
+      sidecarImage: sidecarImage(host, options),
+      resolve: options.flags.resolve,
+      secrets: readSecrets(workflow, host),
+      knobs,
+      memoryBytes: limits.memoryBytes,
+      pidsLimit: limits.pids,
+    },
+    { host, runtime: engine.runtime, driver: engine.driver, ...tools },
+  )
+}
+
+async function recordPolicy(
+  plan: RunPlan,
+  { handle }: Pick<RunTools, 'handle'>,
+): Promise<Policy | undefined> {
+  const policy = await plan.loadPolicy()
+  handle.update({ policy_digest: policy?.digest ?? null })
+  return policy
+}
+
+function sidecarImage(host: SandboxHost, { flags, version }: RunOptions): string {
+  return (
+    flags.sidecar_image ?? host.env['ITERION_SANDBOX_SIDECAR_IMAGE'] ?? `iterion-egress:${version}`
+  )
+}
+
+async function barePlace(
+  host: SandboxHost,
+  { workflow }: RunPlan,
+  options: RunOptions,
+): Promise<NodePlace> {
+  const { commandWords, startHostNode } = await import('./node-process.ts')
+  const { readSecrets } = await import('./secrets.ts')
+  const variables = workflow.secrets.filter((secret) => secret.as === 'env')
+  const secrets = readSecrets({ ...workflow, secrets: variables }, host)
+  const env = { ...workflow.sandbox?.env, ...secrets.env, ...options.operatorEnv }
+  return {
+    start: (node) =>
+      startHostNode(host, commandWords(node.command), options.workspace, env, options.stdio),
+  }
+}

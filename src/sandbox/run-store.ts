@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import path from 'node:path'
+import { EgressError } from '../errors.ts'
+import type { SandboxHost } from './host.ts'
+import type { RunRecord } from './run-record.ts'
+
+/** A run that this process drives, and its record. */
+export interface RunHandle {
+  readonly record: RunRecord
+  readonly eventsFile: string
+  /** The number of the last event that an earlier attempt wrote; 0 for a first attempt. */
+  readonly lastSeq: number
+  /** Writes what the reaper needs if this process cannot look after the workspace itself. */
+  writeGuard(text: string): void
+  /** Says that the workspace was looked after. */
+  removeGuard(): void
+  /** Changes the record, on disk when it returns. */
+  update(change: Partial<RunRecord>): void
+  /** Ends the driving. A run that left something behind stays marked for the reaper. */
+  close(): void
+}
+
+/** The part of a host that the store needs. */
+export type StoreHost = Pick<SandboxHost, 'iterionHome' | 'now' | 'identity'>
+
+/** The folder with one empty file for each run that is driven, or that left something behind. */
+export const ACTIVE_FOLDER = '.active'
+/** What is to be done about the workspace when the container is gone. */
+export const GUARD_FILE = 'guard.json'
+
+/** What an error text in a record may have, in characters. */
+const MAX_ERROR_LENGTH = 2_000
+/** A record is at least so long on disk, in bytes, and one page where it fits. */
+const RECORD_BYTES = 4_096
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants
+
+/**
+ * Records a new run: a folder of mode 0700 with `run.json` and `events.jsonl` of mode 0600. The files are opened here,
+ * once, before there is a container, and never through a symbolic link.
+ *
+ * @throws {EgressError} RUN_STORE_FAILED
+ */
+export function createRun(
+  host: StoreHost,
+  first: Omit<RunRecord, 'v' | 'id' | 'created_at' | 'updated_at' | 'attempt' | 'owner'>,
+): RunHandle {
+  return guarded('the run cannot be recorded', () => {
+    const now = new Date(host.now()).toISOString()
+    const id = `${now.replace(/[-:]/g, '').slice(0, 15)}-${randomBytes(4).toString('hex')}`
+    const folder = path.join(openRunsFolder(host), id)
+    mkdirSync(folder, { mode: 0o700 })
+    const record: RunRecord = {
+      v: 1,
+      id,
+      created_at: now,
+      updated_at: now,
+      attempt: 1,
+      owner: host.identity,
+      ...first,
+    }
+    takeAttempt(host, folder, 1)
+    const file = path.join(folder, 'run.json')
+    const descriptor = openSync(file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    return createHandle(host, folder, descriptor, record, 0)
+  })
+}
+
+/** The handle of a run whose files are open. */
+export function createHandle(
+  host: StoreHost,
+  folder: string,
+  descriptor: number,
+  first: RunRecord,
+  lastSeq: number,
+): RunHandle {
+  let record = first
+  let isOpen = true
+  const guard = path.join(folder, GUARD_FILE)
+  const marker = path.join(path.dirname(folder), ACTIVE_FOLDER, first.id)
+  // Marked first: a record that says "running" is never without its mark.
+  mkdirSync(path.dirname(marker), { recursive: true, mode: 0o700 })
+  writeFileSync(marker, '', { mode: 0o600 })
+  writeRecord(descriptor, record)
+  return {
+    get record() {
+      return record
+    },
+    eventsFile: path.join(folder, 'events.jsonl'),
+    lastSeq,
+    update(change) {
+      const updated_at = new Date(host.now()).toISOString()
+      const changed = { ...record, ...change, updated_at }
+      record = { ...changed, error: changed.error?.slice(0, MAX_ERROR_LENGTH) ?? null }
+      writeRecord(descriptor, record)
+    },
+    writeGuard(text) {
+      rmSync(guard, { force: true })
+      writeFileSync(guard, text, { flag: 'wx', mode: 0o600 })
+    },
+    removeGuard() {
+      rmSync(guard, { force: true })
+    },
+    close() {
+      if (!isOpen) return
+      isOpen = false
+      closeSync(descriptor)
+      if (record.status !== 'running' && record.scratch === null) rmSync(marker, { force: true })
+    },
+  }
+}
+
+/**
+ * Writes the record over the last one in one call and never shorter, so that whoever reads, and whatever ends this
+ * process, finds a whole one.
+ */
+export function writeRecord(descriptor: number, record: RunRecord): void {
+  const text = Buffer.from(`${JSON.stringify(record, null, 2)}\n`)
+  const length = Math.max(fstatSync(descriptor).size, RECORD_BYTES, text.length)
+  const bytes = Buffer.concat([text, Buffer.alloc(length - text.length, ' ')])
+  writeSync(descriptor, bytes, 0, bytes.length, 0)
+}
+
+/** `$ITERION_HOME/runs`, made if need be; refused if it is not a folder. */
+function openRunsFolder({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): string {
+  mkdirSync(iterionHome, { recursive: true, mode: 0o700 })
+  const runs = path.join(iterionHome, 'runs')
+  try {
+    mkdirSync(runs, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  const status = lstatSync(runs)
+  if (!status.isDirectory()) throw new Error(`${runs} is not a folder`)
+  if ((status.mode & 0o077) !== 0) chmodSync(runs, 0o700)
+  return runs
+}
+
+/** Takes an attempt of a run for this process. False if somebody has it. */
+export function takeAttempt({ identity }: StoreHost, folder: string, attempt: number): boolean {
+  try {
+    const file = path.join(folder, `attempt-${attempt}`)
+    writeFileSync(file, JSON.stringify(identity), { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Runs `work`, and makes what the file system says a failure of the store. */
+export function guarded<T>(what: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof EgressError) throw error
+    throw storeError(what, error)
+  }
+}
+
+/** A failure of the store. */
+export function storeError(what: string, error: unknown): EgressError {
+  const why = error instanceof Error ? error.message : String(error)
+  return new EgressError('RUN_STORE_FAILED', `${what}: ${why}`, { cause: error })
+}

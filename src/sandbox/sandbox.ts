@@ -1,0 +1,343 @@
+import type { StdioOptions } from 'node:child_process'
+import type { ContainerRuntime } from '../door/container-runtime.ts'
+import { DOOR_HOST, DOOR_PORT, type DoorChoice, type DoorKind } from '../door/door.ts'
+import { EgressError } from '../errors.ts'
+import type { EgressEvent } from '../events/event.ts'
+import type { Policy } from '../policy/policy.ts'
+import { createToken } from '../proxy/authenticate.ts'
+import type { Driver, ExecSpec, ImageInfo, RunningContainer } from './driver.ts'
+import { proxyVariables, splitEnvironment } from './env-file.ts'
+import { seccompProfile } from './drivers/seccomp-profile.ts'
+import type { SandboxHost } from './host.ts'
+import type { Knobs } from './knobs.ts'
+import { runLabels } from './labels.ts'
+import { type Layout, layOut, layoutSpec } from './layout.ts'
+import {
+  commandWords,
+  type ContainerNode,
+  type NodeProcess,
+  startContainerNode,
+} from './node-process.ts'
+import { runPhase } from './phase.ts'
+import { runPostCreate } from './post-create.ts'
+import type { RunControl } from './run-control.ts'
+import type { RunHandle } from './run-store.ts'
+import { createScratch, type Scratch } from './scratch.ts'
+import { type Secrets, writeSecrets } from './secrets.ts'
+import type { HostState, NodeSpec, SandboxBlock, Workflow } from './spec.ts'
+import type { Teardown } from './teardown.ts'
+import { settleGuard } from './workspace-guard.ts'
+
+/** How long a removal may take before it is given up, in milliseconds. */
+const REMOVE_TIMEOUT_MS = 8_000
+
+/** The number of `post_create` in the status file; nodes count from 0. */
+const POST_CREATE_INDEX = 1_000_000
+
+const ADVISORY =
+  'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
+
+/** Everything that a sandbox is made of, decided. */
+export interface SandboxRequest {
+  readonly workflow: Workflow
+  readonly block: SandboxBlock | undefined
+  readonly hostState: HostState
+  readonly image: string
+  /** What the engine answers about the image, if it was asked already. */
+  readonly inspected: Promise<ImageInfo | undefined> | undefined
+  readonly workspace: string
+  readonly workflowDir: string
+  /** False: the network is open. */
+  readonly hasPolicy: boolean
+  /** Reads the policy; undefined if there is none. Called while the engine makes the container. */
+  readonly loadPolicy: () => Promise<Policy | undefined>
+  readonly door: DoorChoice
+  readonly sidecarImage: string
+  /** `--resolve` as given, for the record. */
+  readonly resolve: readonly string[]
+  /** What the operator names for this run. */
+  readonly operatorEnv: Readonly<Record<string, string>>
+  readonly secrets: Secrets
+  readonly knobs: Knobs
+  /** In bytes; 0: no limit. */
+  readonly memoryBytes: number
+  /** How many processes and threads; 0: no limit. */
+  readonly pidsLimit: number
+  readonly interactive: boolean
+  readonly tty: boolean
+  readonly stdio: StdioOptions
+  /** Lines for people. */
+  readonly say: (line: string) => void
+  /** Where the output of `post_create` goes. */
+  readonly stderr: (text: string) => void
+}
+
+/** What a sandbox is made with. */
+export interface SandboxTools {
+  readonly host: SandboxHost
+  readonly runtime: ContainerRuntime
+  readonly driver: Driver
+  readonly handle: RunHandle
+  readonly emit: (event: EgressEvent) => void
+  readonly control: RunControl
+  readonly teardown: Teardown
+}
+
+/** A sandbox that stands. */
+export interface Sandbox {
+  start(node: NodeSpec, index: number): NodeProcess
+  /** Rejects when the container ends before it is told to. */
+  readonly lost: Promise<never>
+}
+
+/** How the sandbox reaches out. */
+interface Network {
+  readonly kind: DoorKind | 'none'
+  /** Undefined: past no proxy. */
+  readonly proxyUrl: string | undefined
+}
+
+/**
+ * Sets up a sandbox: image, container, door, secrets, `post_create`. Each thing is put down for the teardown before it
+ * is made, and nothing of the workflow runs before the door is proven.
+ *
+ * @throws {EgressError} what the phases throw
+ */
+export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools): Promise<Sandbox> {
+  const { host, control, teardown, driver, handle, emit } = tools
+  const phase = <T>(name: keyof Knobs, work: (signal: AbortSignal) => Promise<T>) =>
+    runPhase(request.knobs[name], emit, control.signal, work)
+
+  const scratch = createScratch(host.tempRoot)
+  teardown.add('scratch', () => scratch.remove())
+  handle.update({ scratch: scratch.path })
+  const image = await phase('pull', (signal) => findImage(driver, request, signal))
+  const layout = layOut({ ...request, host, image, scratch })
+  report(layout, request, emit)
+  handle.writeGuard(JSON.stringify(layout.guard))
+  teardown.add('workspace', () => {
+    const changed = settleGuard(layout.guard, handle.record.id)
+    handle.removeGuard()
+    if (changed) emit({ type: 'sandbox_git_metadata_changed', data: changed })
+    return changed?.failed.map(({ path, reason }) => `${path}: ${reason}`)
+  })
+  const starting = phase('create', (signal) =>
+    startContainer(request, tools, { image, layout, scratch }, signal),
+  )
+  const [container, policy] = await both(starting, afterStart(request.loadPolicy))
+  handle.update({ container: container.id })
+  const network = await phase('door', (signal) =>
+    openNetwork(request, tools, { container, scratch, policy }, signal),
+  )
+  emit({
+    type: 'sandbox_started',
+    data: {
+      image: request.image,
+      image_id: image.id,
+      container: container.id,
+      runtime: tools.runtime.name,
+      user: layout.user.user,
+      workspace: layout.workdir,
+      resolve: [...request.resolve],
+      door: network.kind,
+    },
+  })
+  const env = environmentOf(request, network)
+  const { envFile, shellFile } = splitEnvironment({
+    ...(layout.home !== undefined && { HOME: layout.home }),
+    ...env,
+  })
+  const exec: ExecSpec = {
+    container: container.id,
+    user: layout.user.user,
+    workdir: layout.workdir,
+    envFile: scratch.write('env', envFile, 0o600),
+    interactive: false,
+    tty: false,
+    command: [],
+  }
+  const nodeOf = (index: number, command: readonly string[]): ContainerNode => ({
+    exec: { ...exec, command },
+    driver,
+    index,
+    status: scratch.status,
+  })
+  await phase('create', (signal) =>
+    writeSecrets(driver, exec, request.secrets.files, shellFile, signal),
+  )
+  const { postCreate } = request.block ?? {}
+  if (postCreate !== undefined) {
+    const node = nodeOf(POST_CREATE_INDEX, commandWords(postCreate))
+    // As the image's user: it installs what the image's author would have.
+    const user = request.block?.user ?? (image.user || 'root')
+    assertReadable(shellFile, user, exec.user)
+    // Its home is its own.
+    const file =
+      user === exec.user ? exec.envFile : scratch.write('post-create-env', envFile, 0o600)
+    await phase('post_create', (signal) =>
+      runPostCreate(
+        { ...node, exec: { ...node.exec, user, envFile: file } },
+        request.stderr,
+        signal,
+      ),
+    )
+  }
+  return {
+    start(node, index) {
+      const { exec: plain, ...rest } = nodeOf(index, commandWords(node.command))
+      const { interactive, tty } = request
+      return startContainerNode({ ...rest, exec: { ...plain, interactive, tty } }, request.stdio)
+    },
+    lost: container.ended.then(() => {
+      throw new EgressError('SANDBOX_LOST', 'the container of the run has ended')
+    }),
+  }
+}
+
+/** Variables that only a shell file can hold are in one that belongs to the user of the nodes. */
+function assertReadable(shellFile: string, user: string, owner: string): void {
+  const isRoot = /^(?:root|0)(?::|$)/.test(user)
+  if (shellFile === '' || user === owner || isRoot) return
+  throw new EgressError(
+    'OPTION_INVALID',
+    `post_create runs as ${user} and the nodes as ${owner}: a variable with a line break cannot be given to both; pin sandbox.user, or take it as a secret in a file`,
+  )
+}
+
+/** Waits for both also if one fails: the teardown must not meet a container that is still being made. */
+async function both<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([first, second])
+  return Promise.all([first, second])
+}
+
+/**
+ * Loads what the door needs once the engine is at work. The policy that it answers is there before the door is placed,
+ * and so before anything of the workflow runs.
+ */
+async function afterStart(loadPolicy: SandboxRequest['loadPolicy']): Promise<Policy | undefined> {
+  await new Promise((resolve) => setImmediate(resolve))
+  const policy = await loadPolicy()
+  if (policy !== undefined) {
+    await Promise.all([import('../proxy/egress-proxy.ts'), import('../door/place-door.ts')])
+  }
+  return policy
+}
+
+async function findImage(
+  driver: Driver,
+  { image: name, inspected }: SandboxRequest,
+  signal: AbortSignal,
+): Promise<ImageInfo> {
+  const here = await (inspected ?? driver.inspectImage(name, signal))
+  if (here) return here
+  await driver.pullImage(name, signal)
+  const pulled = await driver.inspectImage(name, signal)
+  if (pulled) return pulled
+  throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${name} is gone again`)
+}
+
+function report(
+  { user, hostState, notes }: Layout,
+  request: SandboxRequest,
+  emit: SandboxTools['emit'],
+): void {
+  for (const note of notes) request.say(note)
+  if (hostState) {
+    const mounts = hostState.mounts.map(({ source, target, readOnly }) => ({
+      source,
+      target,
+      read_only: readOnly,
+    }))
+    const data = { mounts, skipped: hostState.skipped.map((one) => ({ ...one })) }
+    emit({ type: 'sandbox_host_state_mounted', data })
+  }
+  if (user.remap) emit({ type: 'sandbox_user_remap', data: user.remap })
+  if (user.mismatch) emit({ type: 'sandbox_uid_mismatch_warning', data: user.mismatch })
+}
+
+async function startContainer(
+  request: SandboxRequest,
+  { host, driver, handle, teardown }: SandboxTools,
+  parts: { image: ImageInfo; layout: Layout; scratch: Scratch },
+  signal: AbortSignal,
+): Promise<RunningContainer> {
+  const name = `iterion-${handle.record.id}`
+  let container: RunningContainer | undefined
+  teardown.add('container', async () => {
+    // A start that was cut short may have made it all the same.
+    return container ? container.stop() : driver.remove([name], REMOVE_TIMEOUT_MS)
+  })
+  container = await driver.start(
+    {
+      name,
+      image: parts.image.id,
+      labels: runLabels(handle.record.id, host.identity),
+      network: request.hasPolicy && request.door !== 'advisory' ? 'none' : 'bridge',
+      idFile: parts.scratch.idFile,
+      seccompFile: parts.scratch.write('seccomp.json', seccompProfile(), 0o600),
+      pidsLimit: request.pidsLimit,
+      memoryBytes: request.memoryBytes,
+      ...layoutSpec(parts.layout),
+    },
+    signal,
+  )
+  return container
+}
+
+/** Opens the one way out, and proves that it is one. */
+async function openNetwork(
+  request: SandboxRequest,
+  tools: SandboxTools,
+  parts: { container: RunningContainer; scratch: Scratch; policy: Policy | undefined },
+  signal: AbortSignal,
+): Promise<Network> {
+  const { container, scratch, policy } = parts
+  const { host, emit, teardown } = tools
+  if (request.hasPolicy !== (policy !== undefined)) throw new TypeError('a policy was lost')
+  if (policy === undefined) return { kind: 'none', proxyUrl: undefined }
+  const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
+  const isAdvisory = request.door === 'advisory'
+  const token = isAdvisory ? createToken() : undefined
+  const proxy = createEgressProxy({
+    policy,
+    resolver: host.resolver,
+    onEvent: emit,
+    now: host.now,
+    ...(token !== undefined && { token }),
+  })
+  teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
+  if (isAdvisory) {
+    const gateway = await tools.driver.bridgeGateway(container.id, signal)
+    const { port } = await proxy.listen({ host: gateway, port: 0 })
+    emit({ type: 'sandbox_network_advisory', data: { message: ADVISORY } })
+    return { kind: 'advisory', proxyUrl: `http://agent:${token ?? ''}@${gateway}:${port}` }
+  }
+  const { placeDoor } = await import('../door/place-door.ts')
+  const door = await placeDoor(request.door, {
+    runtime: tools.runtime,
+    containerId: container.id,
+    directory: scratch.doorFolder,
+    user: host.user,
+    labels: runLabels(tools.handle.record.id, host.identity),
+    sidecarImage: request.sidecarImage,
+    signal,
+  })
+  teardown.add('door', async () => {
+    await door.close()
+    return []
+  })
+  for (const server of door.servers) proxy.attach(server)
+  await door.probe()
+  emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
+  return { kind: door.kind, proxyUrl: `http://${DOOR_HOST}:${DOOR_PORT}` }
+}
+
+/** The variables of the run's commands, the last one wins. Nobody overrides those that lead to the proxy. */
+function environmentOf(request: SandboxRequest, network: Network): Record<string, string> {
+  return {
+    ...request.block?.env,
+    ...request.secrets.env,
+    ...request.operatorEnv,
+    ...(network.proxyUrl !== undefined && proxyVariables(network.proxyUrl)),
+  }
+}

@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { EgressError } from '../errors.ts'
+import type { Driver, ExecSpec } from './driver.ts'
+import type { SandboxHost } from './host.ts'
+import type { Workflow } from './spec.ts'
+
+/** Where secrets as files are inside the sandbox. */
+export const SECRETS_TARGET = '/run/secrets'
+
+/** The secrets of a run, read from where the workflow says. They are in memory alone. */
+export interface Secrets {
+  /** Variables, the paths of the files among them as `NAME_FILE`. */
+  readonly env: Readonly<Record<string, string>>
+  readonly files: readonly { readonly name: string; readonly content: Buffer }[]
+}
+
+/** @throws {EgressError} OPTION_INVALID for a secret that is nowhere; FILE_UNREADABLE */
+export function readSecrets(workflow: Workflow, host: SandboxHost): Secrets {
+  const env: Record<string, string> = {}
+  const files: { name: string; content: Buffer }[] = []
+  for (const { name, as, from } of workflow.secrets) {
+    const content = readSecret(name, from, path.dirname(workflow.file), host)
+    if (as === 'file') {
+      files.push({ name, content })
+      env[`${name}_FILE`] = `${SECRETS_TARGET}/${name}`
+      continue
+    }
+    if (content.includes(0)) {
+      throw new EgressError(
+        'OPTION_INVALID',
+        `the secret ${name} holds a NUL byte and cannot be a variable; take it as: file`,
+      )
+    }
+    env[name] = content.toString('utf8')
+  }
+  return { env, files }
+}
+
+function readSecret(
+  name: string,
+  from: Workflow['secrets'][number]['from'],
+  folder: string,
+  host: SandboxHost,
+): Buffer {
+  if ('env' in from) {
+    const value = host.env[from.env]
+    if (value !== undefined) return Buffer.from(value)
+    throw new EgressError(
+      'OPTION_INVALID',
+      `the secret ${name} comes from the variable ${from.env}, which is not set`,
+    )
+  }
+  const file = path.resolve(host.cwd, folder, from.file)
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new EgressError('FILE_UNREADABLE', `the secret ${name} cannot be read: ${why}`, {
+      cause: error,
+    })
+  }
+}
+
+/**
+ * Writes secrets as files into the memory of a sandbox, readable for its user alone: through standard input, so that
+ * they are in no argument, in nothing that the engine remembers, in no file of this machine.
+ *
+ * @param shellFile variables that an env file cannot hold; empty if there are none
+ * @throws {EgressError} SANDBOX_SETUP_FAILED
+ */
+export async function writeSecrets(
+  driver: Driver,
+  exec: ExecSpec,
+  files: Secrets['files'],
+  shellFile: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const all =
+    shellFile === '' ? files : [...files, { name: '.env', content: Buffer.from(shellFile) }]
+  for (const { name, content } of all) {
+    const target = `${SECRETS_TARGET}/${name}`
+    const command = ['/bin/sh', '-c', 'umask 277; cat > "$1"', 'sh', target]
+    const { code, stderr } = await driver.run(
+      { ...exec, envFile: undefined, workdir: '/', interactive: true, command },
+      { input: content, signal },
+    )
+    if (code === 0) continue
+    signal.throwIfAborted()
+    throw new EgressError(
+      'SANDBOX_SETUP_FAILED',
+      `the secret ${name} cannot be written into the sandbox: ${stderr.trim().slice(-300)}`,
+    )
+  }
+}

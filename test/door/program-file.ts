@@ -1,0 +1,10 @@
+import { existsSync } from 'node:fs'
+import tap from 'tap'
+import { programFile } from '../../src/door/program-file.ts'
+
+void tap.test('a program is the built one, also from a tree of sources', async (t) => {
+  for (const name of ['netns-helper', 'relay-program']) {
+    t.match(programFile(name), /\/dist\/door\/[\w-]+\.js$/)
+    t.ok(existsSync(programFile(name)), name)
+  }
+})
