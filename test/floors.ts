@@ -65,7 +65,13 @@ const FLOORS: Readonly<Record<string, Floor>> = {
     packages: {
       zod: ['guard-record.ts', 'run-record.ts', 'workflow-schema.ts'],
       // Types alone: programs are started through `door/spawn.ts`, and test/hermetic.ts sees to it.
-      'node:child_process': ['driver.ts', 'node-process.ts', 'run-plan.ts', 'sandbox.ts'],
+      'node:child_process': [
+        'driver.ts',
+        'drivers/docker.ts',
+        'node-process.ts',
+        'run-plan.ts',
+        'sandbox.ts',
+      ],
       'node:crypto': ['digest.ts', 'drivers/docker.ts', 'git-dangers.ts', 'run-store.ts'],
       'node:fs': [
         'drivers/docker.ts',

@@ -45,12 +45,16 @@ function door(phase: string): string[] {
  * How a command line ended while the engine stood still. It has the bound of a phase, ten seconds, and some for the start
  * of the program; then it is killed, which is no ending that a test expects.
  */
-async function endOf({ child, done }: RunningCommand, engine: Engine): Promise<CommandResult> {
+async function endOf(
+  { child, done }: RunningCommand,
+  engine: Engine,
+): Promise<CommandResult & { readonly waiting: readonly string[] }> {
   const guard = setTimeout(() => child.kill('SIGKILL'), 20_000)
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   clearTimeout(guard)
+  const waiting = processesOf(engine)
   engine.goOn()
-  return done
+  return { ...(await done), waiting }
 }
 
 /** Everything is gone once the engine answers again. */
@@ -83,7 +87,7 @@ void tap.test('an engine of its own', { skip: SKIP, timeout: 200_000 }, async (t
           ...knobs(phase),
         },
       })
-      const { code, stderr } = await endOf(running, engine)
+      const { code, stderr, waiting } = await endOf(running, engine)
       t.equal(code, 125, stderr)
       t.match(stderr, new RegExp(`SANDBOX_SETUP_TIMEOUT.*phase ${phase} .*${KNOB(phase)}`))
       t.match(desk.record(), { status: 'failed_resumable', failure_code: 'SANDBOX_SETUP_TIMEOUT' })
@@ -93,7 +97,7 @@ void tap.test('an engine of its own', { skip: SKIP, timeout: 200_000 }, async (t
       if (phase !== 'pull')
         t.match(stderr, new RegExp(`left behind: iterion-${id}; reap removes it`))
       t.strictSame(stopped?.left_behind, phase === 'pull' ? [] : [`iterion-${id}`])
-      t.strictSame(processesOf(engine), [], 'no command line waits for it')
+      t.strictSame(waiting, [], 'no command line waits for it')
       await assertNothingLeft(t, engine, desk)
     })
   }

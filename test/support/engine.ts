@@ -43,7 +43,11 @@ export async function startEngine(t: Test): Promise<Engine> {
     return stdout.replace(/\n$/, '')
   }
   const start = async () => {
-    daemon = spawn('dockerd', args, { stdio: 'ignore', env: { PATH: process.env['PATH'] } })
+    // In a network of its own: an engine without a bridge removes that of any other engine.
+    daemon = spawn('unshare', ['--net', 'dockerd', ...args], {
+      stdio: 'ignore',
+      env: { PATH: process.env['PATH'] },
+    })
     for (let tries = 0; tries < 300; tries++) {
       const { code } = await runtimeCommand(runtime, ['info', '--format', '{{.ID}}'])
       if (code === 0) return

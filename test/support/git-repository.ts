@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { devNull } from 'node:os'
+import path from 'node:path'
 
 /** Runs git in a folder as nobody in particular: no setting of this machine counts. */
 export function git(folder: string, ...args: readonly string[]): string {
@@ -10,6 +11,8 @@ export function git(folder: string, ...args: readonly string[]): string {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env['PATH'],
+      // A folder that is no repository any more is none: git must not find this project's own above it.
+      GIT_CEILING_DIRECTORIES: path.resolve(import.meta.dirname, '../..'),
       HOME: '/nonexistent',
       GIT_CONFIG_NOSYSTEM: '1',
       GIT_CONFIG_GLOBAL: devNull,

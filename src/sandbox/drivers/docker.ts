@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { type ContainerRuntime, runtimeCommand } from '../../door/container-runtime.ts'
@@ -31,6 +32,9 @@ const IN_PROGRESS = /removal of container .* is already in progress/i
 export function createDockerDriver(runtime: ContainerRuntime): Driver {
   const command = (args: readonly string[], options: Parameters<typeof runtimeCommand>[2] = {}) =>
     runtimeCommand(runtime, args, { timeoutMs: ASK_TIMEOUT_MS, ...options })
+
+  /** The command lines that stand for a program in a container. */
+  const clients = new Set<ChildProcess>()
 
   /** The ids and names of containers. */
   const list = async (filter: readonly string[], timeoutMs: number): Promise<string[][]> => {
@@ -101,15 +105,24 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
       )
     },
 
-    start: (spec, signal) => startContainer(runtime, spec, signal, remove),
+    start: (spec, signal) =>
+      startContainer(runtime, spec, signal, async (containers, timeoutMs) => {
+        const left = await remove(containers, timeoutMs)
+        // The engine does not answer, so they would wait as long as it is silent.
+        if (left.length > 0) for (const client of clients) signalGroup(client, 'SIGKILL')
+        return left
+      }),
 
     exec(spec, stdio) {
-      return runtime.spawn(runtime.program, [...runtime.globalArgs, ...execArgs(spec)], {
+      const client = runtime.spawn(runtime.program, [...runtime.globalArgs, ...execArgs(spec)], {
         env: runtime.env as NodeJS.ProcessEnv,
         stdio,
         // Ctrl-C on the terminal is ours to pass on: the command line of `exec` would just end.
         detached: true,
       })
+      clients.add(client)
+      client.once('close', () => clients.delete(client))
+      return client
     },
 
     run: (spec, options) => runtimeCommand(runtime, execArgs(spec), options),
@@ -205,7 +218,7 @@ async function startContainer(
 
 function startError(runtime: ContainerRuntime, stderr: string): EgressError {
   if (UNREACHABLE.test(stderr)) return engineError(runtime, stderr)
-  const text = lastLine(stderr.replace(/^See '.*--help'\.$/m, ''))
+  const text = lastLine(stderr.replace(/^(?:See|Run) '.*--help'.*$/gm, ''))
   if (/"?cat"?: executable file not found|exec: \\?"cat\\?"/.test(stderr)) {
     return new EgressError(
       'SANDBOX_SETUP_FAILED',
