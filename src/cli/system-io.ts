@@ -48,7 +48,6 @@ export function systemIo(): Io {
 function systemHost(): SandboxHost {
   const { env } = process
   const home = env['HOME'] || homedir()
-  const { uid, gid, username } = userInfo()
   return {
     home,
     env,
@@ -59,8 +58,19 @@ function systemHost(): SandboxHost {
     resolver: systemResolver,
     spawn: systemSpawner,
     signal: (pid, signal) => process.kill(pid, signal),
-    user: { uid, gid, name: username },
+    user: caller(),
     memoryBytes: totalmem(),
     identity: readIdentity(process.pid),
+  }
+}
+
+/** Who calls. A UID that the machine has no name for is one all the same. */
+function caller(): SandboxHost['user'] {
+  const uid = process.getuid?.() ?? 0
+  const gid = process.getgid?.() ?? 0
+  try {
+    return { uid, gid, name: userInfo().username }
+  } catch {
+    return { uid, gid, name: String(uid) }
   }
 }

@@ -19,7 +19,7 @@ const SOON_MS = 1_000
 /** How long a probe may take, in milliseconds. */
 const PROBE_MS = 20_000
 /** How long the runtime may take to remove a relay, in milliseconds. */
-const REMOVE_MS = 4_000
+const REMOVE_MS = 3_000
 
 /**
  * Places a door without being root: a relay in a container of its own joins the namespace and carries every connection to

@@ -12,6 +12,9 @@ import type { Teardown } from './teardown.ts'
 /** What answers for a failure that is not a command's own, as with `docker run`. */
 export const OWN_FAILURE = 125
 
+/** How long the end of a place may come after that of a command in it, in milliseconds. */
+const LOST_WAIT_MS = 1_000
+
 /** Where the nodes of a run are started. */
 export interface NodePlace {
   start(node: NodeSpec, index: number): NodeProcess
@@ -101,7 +104,7 @@ async function runNodes(
     const running = place.start(node, index)
     control.enter(running)
     running.done.catch(() => undefined)
-    const code = await Promise.race([running.done, ...ends])
+    const code = await Promise.race([running.done.catch(orLost(place)), ...ends])
     emit({ type: 'node_finished', data: { node: node.id, exit_code: code } })
     control.enter(undefined, code)
     if (code !== 0) return code
@@ -114,6 +117,14 @@ async function runNodes(
 /** What the command made of the signal, if that was a failure; else the signal itself. */
 function cancelledCode({ signal, commandCode }: Cancelled): number {
   return commandCode || 128 + osConstants.signals[signal]
+}
+
+/** A command of which nobody knows how it ended may have gone with its place: that is then the reason. */
+function orLost({ lost }: NodePlace): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await Promise.race([lost, new Promise((resolve) => setTimeout(resolve, LOST_WAIT_MS))])
+    throw error
+  }
 }
 
 function commandFailed({ checkpoint }: RunRecord, code: number): EgressError {

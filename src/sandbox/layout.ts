@@ -98,7 +98,8 @@ export function layOut(question: LayoutQuestion): Layout {
     tmpfs: [
       {
         target: SECRETS_TARGET,
-        mode: '0700',
+        // Whose number only the image knows writes files there that are nobody else's to read or remove.
+        mode: owner ? '0700' : '1777',
         owner,
         sizeBytes: SECRETS_BYTES,
         executable: false,

@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -91,7 +92,7 @@ export function createHandle(
   const guard = path.join(folder, GUARD_FILE)
   const marker = path.join(path.dirname(folder), ACTIVE_FOLDER, first.id)
   // Marked first: a record that says "running" is never without its mark.
-  mkdirSync(path.dirname(marker), { recursive: true, mode: 0o700 })
+  makeFolder(path.dirname(marker))
   writeFileSync(marker, '', { mode: 0o600 })
   writeRecord(descriptor, record)
   return {
@@ -135,17 +136,23 @@ export function writeRecord(descriptor: number, record: RunRecord): void {
 
 /** `$ITERION_HOME/runs`, made if need be; refused if it is not a folder. */
 function openRunsFolder({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): string {
-  mkdirSync(iterionHome, { recursive: true, mode: 0o700 })
   const runs = path.join(iterionHome, 'runs')
-  try {
-    mkdirSync(runs, { mode: 0o700 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+  makeFolder(runs)
   const status = lstatSync(runs)
   if (!status.isDirectory()) throw new Error(`${runs} is not a folder`)
   if ((status.mode & 0o077) !== 0) chmodSync(runs, 0o700)
   return runs
+}
+
+/** Makes a folder and those above it. (Node's own way of that never ends where the kernel makes none, as in /proc.) */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(path.dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 /** Takes an attempt of a run for this process. False if somebody has it. */

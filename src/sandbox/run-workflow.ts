@@ -6,6 +6,15 @@ import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-p
 import { createRun, type RunHandle } from './run-store.ts'
 import { Teardown } from './teardown.ts'
 
+/** Failures behind which there is nobody to ask. */
+const SILENT_ENGINE: ReadonlySet<string | null> = new Set([
+  'SANDBOX_ENGINE_UNREACHABLE',
+  'SANDBOX_SETUP_TIMEOUT',
+])
+
+/** How long a run works undisturbed before it looks for what others left behind, in milliseconds. */
+const REAP_DELAY_MS = 2_000
+
 /**
  * Runs a workflow from its first node.
  *
@@ -90,12 +99,17 @@ async function drivePlan(
     options.onRecorded?.(handle.record)
     if (handle.record.attempt > 1) await settleEarlierAttempt(host, tools)
     let reaping: Promise<void> | undefined
+    const reap = () => (reaping ??= reapOthers(host, plan, options))
+    const timer = setTimeout(() => void reap(), REAP_DELAY_MS)
     const result = await driveRun(plan.workflow.nodes, tools, async () => {
       const place = await makePlace(host, plan, tools, options)
-      reaping = reapOthers(host, plan, options)
+      // A short run does it while its own container goes.
+      tools.teardown.add('others', () => void reap())
       return place
     })
-    await (reaping ?? reapOthers(host, plan, options))
+    clearTimeout(timer)
+    // An engine that did not answer the run does not answer the reaper.
+    if (reaping !== undefined || !SILENT_ENGINE.has(result.record.failure_code)) await reap()
     return result
   } finally {
     await log.close()

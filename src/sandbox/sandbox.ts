@@ -228,7 +228,12 @@ async function findImage(
   { image: name, inspected }: SandboxRequest,
   signal: AbortSignal,
 ): Promise<ImageInfo> {
-  const here = await (inspected ?? driver.inspectImage(name, signal))
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
+  aborted.catch(() => undefined)
+  // Asked before there was a phase, it does not hear of its end.
+  const here = await Promise.race([inspected ?? driver.inspectImage(name, signal), aborted])
   if (here) return here
   await driver.pullImage(name, signal)
   const pulled = await driver.inspectImage(name, signal)

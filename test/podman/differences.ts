@@ -1,8 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import tap, { type Test } from 'tap'
-import { docker, NO_ENGINE, TEST_IMAGE, uniqueName } from '../support/docker.ts'
-import { loadIntoPodman, NO_PODMAN, openPodmanDesk, podman } from '../support/podman.ts'
+import { runtimeCommand } from '../../src/door/container-runtime.ts'
+import { createDockerDriver } from '../../src/sandbox/drivers/docker.ts'
+import { docker, NO_ENGINE, TEST_IMAGE, testRuntime, uniqueName } from '../support/docker.ts'
+import {
+  loadIntoPodman,
+  NO_PODMAN,
+  openPodmanDesk,
+  podman,
+  podmanRuntime,
+} from '../support/podman.ts'
 import { type Desk, openDesk } from '../support/sandbox-run.ts'
 
 // Each line of the table of differences, on both runtimes: what a run finds is the same.
@@ -45,6 +53,23 @@ nodes:
   )
   const { code, stderr } = await desk.run(['run', 'workflow.yaml'])
   t.equal(code, 0, stderr)
+})
+
+onBoth('what root may do is for root alone', async (t, desk) => {
+  for (const [user, effective] of [
+    ['1000:1000', '0000000000000000'],
+    ['0:0', '00000000000404fb'],
+  ] as const) {
+    writeFileSync(
+      path.join(desk.workspace, 'workflow.yaml'),
+      `name: capabilities
+sandbox: { image: "${TEST_IMAGE}", user: "${user}" }
+nodes: [{ id: n, command: "grep CapEff /proc/self/status | cut -f2" }]
+`,
+    )
+    const { stdout, stderr } = await desk.run(['run', 'workflow.yaml'])
+    t.equal(stdout, `${effective}\n`, `${user} ${stderr}`)
+  }
 })
 
 onBoth('memory belongs to the user of the sandbox', async (t, desk) => {
@@ -112,4 +137,22 @@ onBoth('proxies of the caller stay outside', async (t, desk) => {
   const env = { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, http_proxy: PROXY, https_proxy: PROXY }
   const args = ['run', '--image', TEST_IMAGE, '--', ...SHOW_PROXIES]
   t.match(await desk.run(args, { env }), { code: 1, stdout: '' })
+})
+
+void tap.test('a removal kills at once', async (t) => {
+  for (const [skip, runtime] of [
+    [NO_ENGINE, testRuntime],
+    [NO_PODMAN, podmanRuntime],
+  ] as const) {
+    await t.test({ skip }, async (part) => {
+      if (runtime === podmanRuntime) loadIntoPodman()
+      const name = uniqueName('deaf')
+      const say = (...args: readonly string[]) => runtimeCommand(runtime(), args)
+      part.teardown(() => say('rm', '-f', '-v', name))
+      // The first process of a container is deaf to SIGTERM.
+      await say('run', '-d', '--network=none', '--name', name, TEST_IMAGE, 'sleep', '60')
+      part.strictSame(await createDockerDriver(runtime()).remove([name], 6_000), [])
+      part.match(await say('inspect', name), { code: /^[1-9]/ })
+    })
+  }
 })

@@ -117,6 +117,12 @@ void tap.test('a place that cannot be made, or is lost, is 125', async (t) => {
     lost: Promise.reject(new EgressError('SANDBOX_LOST', 'gone')),
   }))
   t.match(second, { exitCode: 125, record: { failure_code: 'SANDBOX_LOST' } })
+  const both = setUp({ a: new EgressError('NODE_FAILED', 'nobody knows') })
+  const lostLater = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new EgressError('SANDBOX_LOST', 'gone')), 50)
+  })
+  const fourth = await driveRun(NODES, both.tools, async () => ({ ...both.place, lost: lostLater }))
+  t.match(fourth, { exitCode: 125, record: { failure_code: 'SANDBOX_LOST' } })
   const unknown = setUp({ a: new EgressError('NODE_FAILED', 'nobody knows') })
   const third = await driveRun(NODES, unknown.tools, async () => unknown.place)
   t.match(third, { exitCode: 125, record: { failure_code: 'NODE_FAILED' } })

@@ -37,3 +37,10 @@ void tap.test('a runs folder that is a file or a link is refused', async (t) => 
     t.throws(() => createRun(host, FIRST), { code: 'RUN_STORE_FAILED' }, name)
   }
 })
+
+void tap.test('a home that cannot be made is told, at once', async (t) => {
+  const { iterionHome: _, ...host } = store(t)
+  for (const iterionHome of ['/proc/x', '/proc/x/y/z', '/dev/null/x']) {
+    t.throws(() => createRun({ ...host, iterionHome }, FIRST), { code: 'RUN_STORE_FAILED' })
+  }
+})

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Test } from 'tap'
 import { type ContainerRuntime, runtimeCommand } from '../../src/door/container-runtime.ts'
@@ -20,8 +20,6 @@ export interface Engine {
   goOn(): void
   /** Kills it, as a crash would. */
   crash(): Promise<void>
-  /** Starts it again after a crash. */
-  restart(): Promise<void>
 }
 
 /** Starts an engine that has {@link TEST_IMAGE}; it touches no network of this machine, and goes with the test. */
@@ -64,7 +62,15 @@ export async function startEngine(t: Test): Promise<Engine> {
     daemon.kill('SIGCONT')
     daemon.kill('SIGTERM')
     await ended()
-    spawnSync('umount', ['-l', path.join(folder, 'data')], { stdio: 'ignore' })
+    // A crash leaves its programs and mounts behind.
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      if (commandLine(pid).includes(folder)) process.kill(Number(pid), 'SIGKILL')
+    }
+    const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
+    for (const line of mounts.toReversed()) {
+      const place = line.split(' ')[1] ?? ''
+      if (place.startsWith(folder)) spawnSync('umount', ['-l', place])
+    }
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
   await start()
@@ -99,9 +105,14 @@ export async function startEngine(t: Test): Promise<Engine> {
     async crash() {
       daemon.kill('SIGKILL')
       await ended()
-      const file = path.join(folder, 'pid')
-      if (existsSync(file) && readFileSync(file, 'utf8') !== '') rmSync(file)
     },
-    restart: start,
+  }
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return ''
   }
 }

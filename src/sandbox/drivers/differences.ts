@@ -8,12 +8,16 @@ export interface RuntimeDifferences {
   readonly copiesProxyVariables: boolean
   /** The command line of docker hands on the proxies of its `config.json`, which podman does not read. */
   readonly copiesConfiguredProxies: boolean
+  /** Who holds the capabilities that are added to a container: in podman every user, not root alone. */
+  readonly arms: 'root' | 'everybody'
   /** docker lets every user of a container listen on low ports; podman starts at 1024. */
   readonly opensLowPorts: boolean
   /** How a file system in memory gets an owner: docker takes numbers, podman only the container's user. */
   readonly tmpfsOwner: 'numbers' | 'user'
   /** podman fills a file system in memory with what the image has in its place unless told not to. */
   readonly fillsTmpfs: boolean
+  /** What makes `rm -f` kill at once: podman asks first, and waits ten seconds. */
+  readonly killing: readonly string[]
 }
 
 export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
@@ -21,16 +25,20 @@ export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
     hasInit: true,
     copiesProxyVariables: false,
     copiesConfiguredProxies: true,
+    arms: 'root',
     opensLowPorts: true,
     tmpfsOwner: 'numbers',
     fillsTmpfs: false,
+    killing: [],
   },
   podman: {
     hasInit: false,
     copiesProxyVariables: true,
     copiesConfiguredProxies: false,
+    arms: 'everybody',
     opensLowPorts: false,
     tmpfsOwner: 'user',
     fillsTmpfs: true,
+    killing: ['--time=0'],
   },
 }

@@ -50,7 +50,7 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     // Shared memory of its own, not of another container or the host.
     '--ipc=private',
     '--cap-drop=ALL',
-    ...CAPABILITIES.map((name) => `--cap-add=${name}`),
+    ...capabilitiesFor(spec, differences).map((name) => `--cap-add=${name}`),
     // A set-uid program of the image gives nobody more than they have.
     '--security-opt=no-new-privileges',
     // What the kernel does for it: no socket but those of its own network, no ring past the filter, no namespaces.
@@ -73,6 +73,11 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     // A shell that waits for `cat` collects orphans as well.
     ...(differences.hasInit ? ['-'] : ['-c', 'cat -; exit']),
   ]
+}
+
+/** Where a user who is not root would hold what is meant for root, a container of such a user has none of it. */
+function capabilitiesFor({ user }: ContainerSpec, { arms }: RuntimeDifferences): readonly string[] {
+  return arms === 'root' || /^(?:0|root)(?::|$)/.test(user) ? CAPABILITIES : []
 }
 
 /** The arguments of `exec`. */

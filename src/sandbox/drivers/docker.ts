@@ -6,6 +6,7 @@ import { signalGroup } from '../../door/spawn.ts'
 import { EgressError } from '../../errors.ts'
 import { parseIpv4 } from '../../policy/address.ts'
 import type { ContainerSpec, Driver, RunningContainer } from '../driver.ts'
+import { DIFFERENCES } from './differences.ts'
 import { execArgs, runArgs } from './docker-args.ts'
 
 /** How long the first process may take to end once its pipe is closed, in milliseconds. */
@@ -15,7 +16,7 @@ const ASK_TIMEOUT_MS = 10_000
 /** The bound of a removal, in milliseconds. */
 const REMOVE_TIMEOUT_MS = 8_000
 /** The bound of looking at what is there, in milliseconds. */
-const LIST_TIMEOUT_MS = 7_000
+const LIST_TIMEOUT_MS = 4_000
 /** How long an engine may be silent before nothing more is waited for, in milliseconds. */
 const SILENCE_MS = 2_500
 /** How often it is looked at whether a removal that somebody else began is done, in milliseconds. */
@@ -62,7 +63,8 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
     const deadline = AbortSignal.timeout(timeoutMs)
     const over = new AbortController()
     const signal = AbortSignal.any([deadline, silence(over.signal)])
-    const { code, stderr, stopped } = await command(['rm', '-f', '-v', ...containers], { signal })
+    const args = ['rm', '-f', '-v', ...DIFFERENCES[runtime.name].killing, ...containers]
+    const { code, stderr, stopped } = await command(args, { signal })
     over.abort()
     if (code === 0) return []
     if (stopped) return containers
@@ -115,7 +117,7 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
 
     exec(spec, stdio) {
       const client = runtime.spawn(runtime.program, [...runtime.globalArgs, ...execArgs(spec)], {
-        env: runtime.env as NodeJS.ProcessEnv,
+        env: runtime.env,
         stdio,
         // Ctrl-C on the terminal is ours to pass on: the command line of `exec` would just end.
         detached: true,
@@ -169,7 +171,7 @@ async function startContainer(
   const child = runtime.spawn(
     runtime.program,
     [...runtime.globalArgs, ...runArgs(spec, runtime.name)],
-    { env: runtime.env as NodeJS.ProcessEnv, stdio: ['pipe', 'pipe', 'pipe'], detached: true },
+    { env: runtime.env, stdio: ['pipe', 'pipe', 'pipe'], detached: true },
   )
   const complaints: string[] = []
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
