@@ -103,8 +103,7 @@ async function runNodes(
     emit({ type: 'node_started', data: { node: node.id } })
     const running = place.start(node, index)
     control.enter(running)
-    running.done.catch(() => undefined)
-    const code = await Promise.race([running.done.catch(orLost(place)), ...ends])
+    const code = await Promise.race([codeOf(running, place), ...ends])
     emit({ type: 'node_finished', data: { node: node.id, exit_code: code } })
     control.enter(undefined, code)
     if (code !== 0) return code
@@ -119,12 +118,18 @@ function cancelledCode({ signal, commandCode }: Cancelled): number {
   return commandCode || 128 + osConstants.signals[signal]
 }
 
-/** A command of which nobody knows how it ended may have gone with its place: that is then the reason. */
-function orLost({ lost }: NodePlace): (error: unknown) => Promise<never> {
-  return async (error) => {
-    await Promise.race([lost, new Promise((resolve) => setTimeout(resolve, LOST_WAIT_MS))])
+/** How a command ended. One of which nobody knows it may have gone with its place: that is then the reason. */
+async function codeOf({ done }: NodeProcess, { lost }: NodePlace): Promise<number> {
+  try {
+    return await done
+  } catch (error) {
+    await Promise.race([lost, pause(LOST_WAIT_MS)])
     throw error
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 function commandFailed({ checkpoint }: RunRecord, code: number): EgressError {

@@ -211,15 +211,14 @@ async function both<A, B>(first: Promise<A>, second: Promise<B>): Promise<[A, B]
 }
 
 /**
- * Loads what the door needs once the engine is at work. The policy that it answers is there before the door is placed,
+ * Loads what the door needs, or what comes later, once the engine is at work. The policy that it answers is there before the door is placed,
  * and so before anything of the workflow runs.
  */
 async function afterStart(loadPolicy: SandboxRequest['loadPolicy']): Promise<Policy | undefined> {
   await new Promise((resolve) => setImmediate(resolve))
   const policy = await loadPolicy()
-  if (policy !== undefined) {
-    await Promise.all([import('../proxy/egress-proxy.ts'), import('../door/place-door.ts')])
-  }
+  if (policy === undefined) await import('./orphans.ts')
+  else await Promise.all([import('../proxy/egress-proxy.ts'), import('../door/place-door.ts')])
   return policy
 }
 
