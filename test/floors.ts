@@ -76,6 +76,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'node:fs': [
         'drivers/docker.ts',
         'drivers/find-runtime.ts',
+        'git-dangers.ts',
         'git-mounts.ts',
         'git-place.ts',
         'host-state.ts',

@@ -7,7 +7,7 @@ import type { SandboxHost } from '../sandbox/host.ts'
 import { RunControl } from '../sandbox/run-control.ts'
 import type { RunFlags, RunOptions } from '../sandbox/run-plan.ts'
 import { resumeRun, runWorkflow } from '../sandbox/run-workflow.ts'
-import { readScheduleRecord, writeScheduleRecord } from '../sandbox/schedule-record.ts'
+import { checkScheduleRecord, writeScheduleRecord } from '../sandbox/schedule-record.ts'
 import type { HostState, SandboxMode } from '../sandbox/spec.ts'
 import type { Io } from './io.ts'
 import { packageVersion } from './package-version.ts'
@@ -109,7 +109,7 @@ async function answering(
 ): Promise<number> {
   try {
     // A file that cannot take the outcome is known before anything starts.
-    if (scheduleRecord !== undefined) readScheduleRecord(scheduleRecord)
+    if (scheduleRecord !== undefined) checkScheduleRecord(scheduleRecord)
     const result = await work()
     const { failure, record, leftBehind } = result
     if (scheduleRecord !== undefined) writeScheduleRecord(scheduleRecord, record)
@@ -141,7 +141,11 @@ function assertOneWorkflow(
   if (command?.length === 0) throw fail('there is no command behind --')
   if (file === undefined) return
   if (command !== undefined) throw fail('give either a workflow file or a command behind --')
-  if (image !== undefined) throw fail('the workflow names its image; --image is for a command')
+  if (image !== undefined) {
+    throw fail(
+      `the workflow names its image; --image is for a command, which stands behind --: run --image ${image} -- ${file}`,
+    )
+  }
   if (policy !== undefined) {
     throw fail('the workflow is the only seat of its policy; write it under sandbox: network:')
   }

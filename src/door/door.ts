@@ -42,6 +42,8 @@ export interface Door {
    * @throws {EgressError} SANDBOX_DOOR_FAILED
    */
   probe(): Promise<void>
+  /** Resolves when it ends before it is closed; undefined: it ends with the workload's container alone. */
+  readonly lost?: Promise<void>
   /** Closes it. Works at any moment, also twice. */
   close(): Promise<void>
 }

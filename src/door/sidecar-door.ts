@@ -71,6 +71,7 @@ function sidecarDoor(
     kind: 'sidecar',
     servers: [server.server],
     containers: [name],
+    lost: relay.ended,
     async probe() {
       server.order({ kind: 'probe' })
       const line = await relay.next(PROBE_MS)
@@ -167,6 +168,10 @@ class Relay {
   readonly #lines: RelayLine[] = []
   #isOver = false
   #wake: () => void = () => undefined
+  #end: () => void = () => undefined
+
+  /** Resolves when it is gone. */
+  readonly ended = new Promise<void>((resolve) => (this.#end = resolve))
 
   readonly onLine = (line: RelayLine): void => {
     this.#lines.push(line)
@@ -176,6 +181,7 @@ class Relay {
   readonly onEnd = (): void => {
     this.#isOver = true
     this.#wake()
+    this.#end()
   }
 
   /** Its next line; undefined if it is gone, or none came in time. */

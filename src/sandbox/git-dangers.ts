@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { lstatSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { harmfulLines, isHarmlessConfig } from './git-config.ts'
+import { hasOddEntry, objectIdBytes } from './git-index.ts'
 import { isWithin, realStat } from './paths.ts'
 import {
   entriesOf,
@@ -23,8 +25,15 @@ export interface GitDanger {
 
 /** The most of a file that is read, in bytes; what is larger counts as dangerous whatever it holds. */
 const MAX_READ = 1024 * 1024
+/** The most of an index that is read, in bytes: more than half a million files. */
+const MAX_INDEX = 64 * 1024 * 1024
 /** A step of a rebase that runs a command when the rebase goes on. */
 const EXEC_STEP = /^\s*(?:x|exec)\s/m
+
+/** Git's own ways to merge. Of any other name it runs the program `git-merge-NAME`, with a slash one of the tree. */
+const OWN = '(?:resolve|recursive|ort|octopus|ours|subtree)'
+const OWN_NAME = new RegExp(`^${OWN}?\\s*$`)
+const OWN_LINE = new RegExp(`^\\s*strategy(?:-option\\s*=.*| = ${OWN})$`)
 
 /** What a git folder is a part of. */
 type GitKind = 'repository' | 'entry' | 'module'
@@ -52,6 +61,9 @@ export function dangersOf(folder: RawPath, judgement: Judgement = {}): readonly 
     addFile(dangers, join(root.path, 'rebase-merge/git-rebase-todo'), (text) =>
       EXEC_STEP.test(text),
     )
+    addFile(dangers, join(root.path, 'rebase-merge/strategy'), isForeignStrategy)
+    addFile(dangers, join(root.path, 'sequencer/opts'), hasForeignStrategy)
+    addIndexes(dangers, root)
     const isEntry = root.kind === 'entry'
     addFile(dangers, join(root.path, 'commondir'), (text) => !isEntry || text.trim() !== '../..')
     if (isGuarded && root.path === folder) {
@@ -167,9 +179,47 @@ function addFile(
   // A link is listed already.
   if (kind === 'none' || kind === 'link') return
   const text = kind === 'file' ? readRaw(path, MAX_READ) : undefined
-  if (text === undefined || isDangerous(text)) dangers.push({ path, print: printOf(text ?? kind) })
+  if (text === undefined || isDangerous(text)) {
+    dangers.push({ path, print: printOf(text ?? stampOf(kind, path)) })
+  }
 }
 
-function printOf(text: string): string {
+/** An index, and the files that a split one goes on in. */
+function addIndexes(dangers: GitDanger[], root: Root): void {
+  const shared = entriesOf(root.path).filter(({ name }) => name.startsWith('sharedindex.'))
+  const paths = ['index', ...shared.map(({ name }) => name)].map((name) => join(root.path, name))
+  const config = join(root.path, root.kind === 'entry' ? '../../config' : 'config')
+  const settings = kindOf(config) === 'none' ? '' : readRaw(config, MAX_INDEX)
+  const idBytes = settings === undefined ? undefined : objectIdBytes(settings)
+  for (const path of paths) {
+    const kind = kindOf(path)
+    if (kind === 'none' || kind === 'link') continue
+    const text = kind === 'file' ? readRaw(path, MAX_INDEX) : undefined
+    const bytes = text === undefined ? undefined : Buffer.from(text, 'latin1')
+    if (bytes === undefined) dangers.push({ path, print: printOf(stampOf(kind, path)) })
+    else if (idBytes === undefined || hasOddEntry(bytes, idBytes)) {
+      dangers.push({ path, print: printOf(bytes) })
+    }
+  }
+}
+
+/** Whether a file that holds the strategy of a rebase names a program that is not git's. */
+function isForeignStrategy(text: string): boolean {
+  return !OWN_NAME.test(text)
+}
+
+/** The same of the options of a series of picks or reverts, which are written like a configuration. */
+function hasForeignStrategy(text: string): boolean {
+  return text.split('\n').some((line) => /strategy/i.test(line) && !OWN_LINE.test(line))
+}
+
+/** Tells apart a file at two times without reading it: no program sets the time of its last change. */
+function stampOf(kind: string, path: RawPath): string {
+  if (kind !== 'file') return kind
+  const { dev, ino, size, ctimeMs } = lstatSync(Buffer.from(path, 'latin1'))
+  return `${dev}:${ino}:${size}:${ctimeMs}`
+}
+
+function printOf(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('hex')
 }

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { isWithin, normalPath, realOf, realStat } from './paths.ts'
 
 /** What of the host no sandbox may hold. */
@@ -63,6 +63,9 @@ export function unsafeSource(
     : undefined
 }
 
+/** The folder of a run for short-lived files, below the one for all of them. */
+const RUN_FOLDER = /^iterion-egress-[^/]*(?:\/|$)/
+
 function placeReason(
   real: string,
   isFolder: boolean,
@@ -74,6 +77,9 @@ function placeReason(
   if (WHOLE.includes(real)) return 'it holds too much of the host'
   if (isWithin(real, realOf(home))) return 'the home folder is in it'
   if (isWithin(real, realOf(tempRoot))) return 'the sockets of runs are in it'
+  if (isWithin(realOf(tempRoot), real) && RUN_FOLDER.test(relative(realOf(tempRoot), real))) {
+    return 'it belongs to a run'
+  }
   if (ENGINE_TREES.some((tree) => isWithin(tree, real))) return 'a container engine keeps it'
   if (!isFolder) return undefined
   return SERVICE_TREES.some((tree) => isWithin(tree, real))
@@ -120,6 +126,7 @@ const OWN_TARGETS = [
   '/proc',
   '/sys',
   '/run/iterion-egress',
+  '/run/secrets',
   '/etc/passwd',
   '/etc/group',
 ].concat(['/etc/hostname', '/etc/hosts', '/etc/resolv.conf', '/etc/ld.so.preload'])

@@ -27,16 +27,15 @@ export interface NodeProcess {
  * `exec` knows neither for sure. Signals reach the node itself; this shell waits for what the node makes of them.
  */
 const WRAPPER = `
-s=${STATUS_TARGET}
-n=$1
+_iterion_node=$1
 shift
 [ -r /run/secrets/.env ] && . /run/secrets/.env
-echo "$n pid $$" >> "$s"
+echo "$_iterion_node pid $$" >> ${STATUS_TARGET}
 trap : HUP INT QUIT TERM USR1 USR2
-"$@"
-c=$?
-echo "$n exit $c" >> "$s"
-exit $c
+(unset _iterion_node; exec "$@")
+_iterion_code=$?
+echo "$_iterion_node exit $_iterion_code" >> ${STATUS_TARGET}
+exit $_iterion_code
 `
 
 /** A command to be started in a container. */

@@ -95,9 +95,8 @@ interface Voice {
  *
  * 1. A variable that is set has a value that is known, or nothing starts.
  * 2. The strongest tier that says something decides: `--sandbox`, then ITERION_SANDBOX_OVERRIDE (a flag that differs
- *    wins, and a note says so), the workflow (its mode; an image or build without a mode is `inline`),
- *    ITERION_SANDBOX_DEFAULT, the built-in. Where there is no built-in either, a workflow with a policy gets `auto`:
- *    only a sandbox can hold the policy.
+ *    wins, and a note says so), the workflow (its mode; an image or build without a mode is `inline`, a policy without
+ *    either is `auto`: only a sandbox can hold it), ITERION_SANDBOX_DEFAULT, the built-in.
  * 3. `inline`, whoever says it, needs a block that names its container; without one it is refused.
  * 4. `auto`, whoever says it, yields to such a block and becomes `inline`. `none` yields to nothing.
  * 5. ITERION_SANDBOX_FLOOR raises what is below it (none < auto < inline). The container is the one that `auto` would
@@ -149,13 +148,15 @@ function collectVoices(request: SpecRequest): readonly Voice[] {
   const override = readVariable('ITERION_SANDBOX_OVERRIDE', request.override, MODES)
   const fallback = readVariable('ITERION_SANDBOX_DEFAULT', request.default, MODES)
   const own = modeOf(workflow)
-  const last = builtIn ?? (hasPolicy ? 'auto' : undefined)
+  // A policy asks for a sandbox: nothing else can hold it, and nobody weaker may throw it away.
+  const implied = own === undefined && hasPolicy ? 'auto' : undefined
   const voices: (Voice | undefined)[] = [
     voice('cli', request.cli, `--sandbox ${request.cli}`),
     voice('override', override, `ITERION_SANDBOX_OVERRIDE=${override}`),
     voice('workflow', own, `sandbox: ${own} of ${workflowFile}`),
+    voice('workflow', implied, `the policy of ${workflowFile}`),
     voice('default', fallback, `ITERION_SANDBOX_DEFAULT=${fallback}`),
-    voice('built-in', last, `${last}, the built-in default`),
+    voice('built-in', builtIn, `${builtIn}, the built-in default`),
   ]
   return voices.filter((one) => one !== undefined)
 }

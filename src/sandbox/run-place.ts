@@ -91,7 +91,7 @@ async function sandboxPlace(
       door: options.flags.door,
       sidecarImage: sidecarImage(host, options),
       resolve: options.flags.resolve,
-      secrets: readSecrets(workflow, host),
+      secrets: readSecrets(workflow, host, options.workspace),
       knobs,
       memoryBytes: limits.memoryBytes,
       pidsLimit: limits.pids,
@@ -123,7 +123,7 @@ async function barePlace(
   const { commandWords, startHostNode } = await import('./node-process.ts')
   const { readSecrets } = await import('./secrets.ts')
   const variables = workflow.secrets.filter((secret) => secret.as === 'env')
-  const secrets = readSecrets({ ...workflow, secrets: variables }, host)
+  const secrets = readSecrets({ ...workflow, secrets: variables }, host, options.workspace)
   const env = { ...workflow.sandbox?.env, ...secrets.env, ...options.operatorEnv }
   return {
     start: (node) =>

@@ -8,6 +8,8 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
+  readFileSync,
   rmSync,
   writeFileSync,
   writeSync,
@@ -121,6 +123,24 @@ export function createHandle(
       if (record.status !== 'running' && record.scratch === null) rmSync(marker, { force: true })
     },
   }
+}
+
+/** The guards of other runs that are driven, or were killed: how their workspaces were before them. */
+export function otherGuards(
+  { iterionHome }: Pick<SandboxHost, 'iterionHome'>,
+  ownId: string,
+): string[] {
+  const runs = path.join(iterionHome, 'runs')
+  return readdirSync(path.join(runs, ACTIVE_FOLDER))
+    .filter((id) => id !== ownId)
+    .flatMap((id) => {
+      try {
+        return [readFileSync(path.join(runs, id, GUARD_FILE), 'utf8')]
+      } catch {
+        // It has none yet, or none any more.
+        return []
+      }
+    })
 }
 
 /**

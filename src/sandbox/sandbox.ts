@@ -1,12 +1,12 @@
 import type { StdioOptions } from 'node:child_process'
 import type { ContainerRuntime } from '../door/container-runtime.ts'
-import { DOOR_HOST, DOOR_PORT, type DoorChoice, type DoorKind } from '../door/door.ts'
+import type { DoorChoice } from '../door/door.ts'
 import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
-import { createToken } from '../proxy/authenticate.ts'
 import type { Driver, ExecSpec, ImageInfo, RunningContainer } from './driver.ts'
 import { proxyVariables, splitEnvironment } from './env-file.ts'
+import { DIFFERENCES } from './drivers/differences.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
 import type { SandboxHost } from './host.ts'
 import type { Knobs } from './knobs.ts'
@@ -21,21 +21,19 @@ import {
 import { runPhase } from './phase.ts'
 import { runPostCreate } from './post-create.ts'
 import type { RunControl } from './run-control.ts'
-import type { RunHandle } from './run-store.ts'
+import { otherGuards, type RunHandle } from './run-store.ts'
+import { openNetwork, type SandboxNetwork } from './sandbox-network.ts'
 import { createScratch, type Scratch } from './scratch.ts'
 import { type Secrets, writeSecrets } from './secrets.ts'
 import type { HostState, NodeSpec, SandboxBlock, Workflow } from './spec.ts'
 import type { Teardown } from './teardown.ts'
-import { settleGuard } from './workspace-guard.ts'
+import { beforeOthers, settleGuard, type WorkspaceGuard } from './workspace-guard.ts'
 
 /** How long a removal may take before it is given up, in milliseconds. */
 const REMOVE_TIMEOUT_MS = 8_000
 
 /** The number of `post_create` in the status file; nodes count from 0. */
 const POST_CREATE_INDEX = 1_000_000
-
-const ADVISORY =
-  'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
 
 /** Everything that a sandbox is made of, decided. */
 export interface SandboxRequest {
@@ -90,13 +88,6 @@ export interface Sandbox {
   readonly lost: Promise<never>
 }
 
-/** How the sandbox reaches out. */
-interface Network {
-  readonly kind: DoorKind | 'none'
-  /** Undefined: past no proxy. */
-  readonly proxyUrl: string | undefined
-}
-
 /**
  * Sets up a sandbox: image, container, door, secrets, `post_create`. Each thing is put down for the teardown before it
  * is made, and nothing of the workflow runs before the door is proven.
@@ -114,9 +105,10 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   const image = await phase('pull', (signal) => findImage(driver, request, signal))
   const layout = layOut({ ...request, host, image, scratch })
   report(layout, request, emit)
-  handle.writeGuard(JSON.stringify(layout.guard))
+  const guard = await guardOf(layout, tools)
+  handle.writeGuard(JSON.stringify(guard))
   teardown.add('workspace', () => {
-    const changed = settleGuard(layout.guard, handle.record.id)
+    const changed = settleGuard(guard, handle.record.id)
     handle.removeGuard()
     if (changed) emit({ type: 'sandbox_git_metadata_changed', data: changed })
     return changed?.failed.map(({ path, reason }) => `${path}: ${reason}`)
@@ -188,10 +180,21 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
       const { interactive, tty } = request
       return startContainerNode({ ...rest, exec: { ...plain, interactive, tty } }, request.stdio)
     },
-    lost: container.ended.then(() => {
-      throw new EgressError('SANDBOX_LOST', 'the container of the run has ended')
+    lost: Promise.race([
+      container.ended.then(() => 'the container of the run has ended'),
+      ...(network.lost ? [network.lost] : []),
+    ]).then((why) => {
+      throw new EgressError('SANDBOX_LOST', why)
     }),
   }
+}
+
+/** The guard of a layout. Other runs may work in the same workspace, or may have been killed there. */
+async function guardOf({ guard }: Layout, { host, handle }: SandboxTools): Promise<WorkspaceGuard> {
+  const texts = otherGuards(host, handle.record.id)
+  if (texts.length === 0) return guard
+  const { readGuard } = await import('./guard-record.ts')
+  return beforeOthers(guard, texts.map(readGuard))
 }
 
 /** Variables that only a shell file can hold are in one that belongs to the user of the nodes. */
@@ -256,12 +259,15 @@ function report(
     emit({ type: 'sandbox_host_state_mounted', data })
   }
   if (user.remap) emit({ type: 'sandbox_user_remap', data: user.remap })
-  if (user.mismatch) emit({ type: 'sandbox_uid_mismatch_warning', data: user.mismatch })
+  if (user.mismatch) {
+    request.say(`warning: user ${user.mismatch.user}: ${user.mismatch.message}`)
+    emit({ type: 'sandbox_uid_mismatch_warning', data: user.mismatch })
+  }
 }
 
 async function startContainer(
   request: SandboxRequest,
-  { host, driver, handle, teardown }: SandboxTools,
+  { host, runtime, driver, handle, teardown }: SandboxTools,
   parts: { image: ImageInfo; layout: Layout; scratch: Scratch },
   signal: AbortSignal,
 ): Promise<RunningContainer> {
@@ -282,62 +288,17 @@ async function startContainer(
       pidsLimit: request.pidsLimit,
       memoryBytes: request.memoryBytes,
       ...layoutSpec(parts.layout),
+      // The first process is root's where that arms nobody else: commands of the sandbox's user cannot hold it up, and
+      // `post_create` as root can do what root can.
+      ...(DIFFERENCES[runtime.name].arms === 'root' && { user: '0:0' }),
     },
     signal,
   )
   return container
 }
 
-/** Opens the one way out, and proves that it is one. */
-async function openNetwork(
-  request: SandboxRequest,
-  tools: SandboxTools,
-  parts: { container: RunningContainer; scratch: Scratch; policy: Policy | undefined },
-  signal: AbortSignal,
-): Promise<Network> {
-  const { container, scratch, policy } = parts
-  const { host, emit, teardown } = tools
-  if (request.hasPolicy !== (policy !== undefined)) throw new TypeError('a policy was lost')
-  if (policy === undefined) return { kind: 'none', proxyUrl: undefined }
-  const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
-  const isAdvisory = request.door === 'advisory'
-  const token = isAdvisory ? createToken() : undefined
-  const proxy = createEgressProxy({
-    policy,
-    resolver: host.resolver,
-    onEvent: emit,
-    now: host.now,
-    ...(token !== undefined && { token }),
-  })
-  teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
-  if (isAdvisory) {
-    const gateway = await tools.driver.bridgeGateway(container.id, signal)
-    const { port } = await proxy.listen({ host: gateway, port: 0 })
-    emit({ type: 'sandbox_network_advisory', data: { message: ADVISORY } })
-    return { kind: 'advisory', proxyUrl: `http://agent:${token ?? ''}@${gateway}:${port}` }
-  }
-  const { placeDoor } = await import('../door/place-door.ts')
-  const door = await placeDoor(request.door, {
-    runtime: tools.runtime,
-    containerId: container.id,
-    directory: scratch.doorFolder,
-    user: host.user,
-    labels: runLabels(tools.handle.record.id, host.identity),
-    sidecarImage: request.sidecarImage,
-    signal,
-  })
-  teardown.add('door', async () => {
-    await door.close()
-    return []
-  })
-  for (const server of door.servers) proxy.attach(server)
-  await door.probe()
-  emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
-  return { kind: door.kind, proxyUrl: `http://${DOOR_HOST}:${DOOR_PORT}` }
-}
-
 /** The variables of the run's commands, the last one wins. Nobody overrides those that lead to the proxy. */
-function environmentOf(request: SandboxRequest, network: Network): Record<string, string> {
+function environmentOf(request: SandboxRequest, network: SandboxNetwork): Record<string, string> {
   return {
     ...request.block?.env,
     ...request.secrets.env,

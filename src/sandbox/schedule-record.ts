@@ -1,4 +1,15 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { RunRecord } from './run-record.ts'
 
@@ -18,8 +29,23 @@ export function writeScheduleRecord(file: string, run: RunRecord): void {
   }
   const draft = `${file}.${run.id}.tmp`
   try {
+    const owner = statSync(file, { throwIfNoEntry: false })
     writeFileSync(draft, `${JSON.stringify(after, null, 2)}\n`, { flag: 'wx', mode: 0o600 })
+    // It stays the file of whoever reads it.
+    if (owner) chmodSync(draft, owner.mode & 0o777)
+    if (owner) chownSync(draft, owner.uid, owner.gid)
     renameSync(draft, file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw scheduleError(file, error)
+  }
+}
+
+/** Finds out before a run whether its outcome can be written. Throws as {@link writeScheduleRecord} does. */
+export function checkScheduleRecord(file: string): void {
+  readScheduleRecord(file)
+  try {
+    accessSync(path.dirname(file), constants.W_OK)
   } catch (error) {
     throw scheduleError(file, error)
   }

@@ -1,12 +1,16 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import type { SandboxHost } from './host.ts'
+import { isWithin } from './paths.ts'
 import type { Workflow } from './spec.ts'
 
 /** Where secrets as files are inside the sandbox. */
 export const SECRETS_TARGET = '/run/secrets'
+
+/** The most that a secret may have, in bytes. */
+const MAX_SECRET_BYTES = 1024 * 1024
 
 /** The secrets of a run, read from where the workflow says. They are in memory alone. */
 export interface Secrets {
@@ -16,11 +20,11 @@ export interface Secrets {
 }
 
 /** @throws {EgressError} OPTION_INVALID for a secret that is nowhere; FILE_UNREADABLE */
-export function readSecrets(workflow: Workflow, host: SandboxHost): Secrets {
+export function readSecrets(workflow: Workflow, host: SandboxHost, workspace: string): Secrets {
   const env: Record<string, string> = {}
   const files: { name: string; content: Buffer }[] = []
   for (const { name, as, from } of workflow.secrets) {
-    const content = readSecret(name, from, path.dirname(workflow.file), host)
+    const content = readSecret(name, from, path.dirname(workflow.file), workspace, host)
     if (as === 'file') {
       files.push({ name, content })
       env[`${name}_FILE`] = `${SECRETS_TARGET}/${name}`
@@ -32,7 +36,14 @@ export function readSecrets(workflow: Workflow, host: SandboxHost): Secrets {
         `the secret ${name} holds a NUL byte and cannot be a variable; take it as: file`,
       )
     }
-    env[name] = content.toString('utf8')
+    const text = content.toString('utf8')
+    if (!Buffer.from(text).equals(content)) {
+      throw new EgressError(
+        'OPTION_INVALID',
+        `the secret ${name} is not UTF-8 and cannot be a variable; take it as: file`,
+      )
+    }
+    env[name] = text
   }
   return { env, files }
 }
@@ -41,6 +52,7 @@ function readSecret(
   name: string,
   from: Workflow['secrets'][number]['from'],
   folder: string,
+  workspace: string,
   host: SandboxHost,
 ): Buffer {
   if ('env' in from) {
@@ -52,13 +64,25 @@ function readSecret(
     )
   }
   const file = path.resolve(host.cwd, folder, from.file)
+  let descriptor: number | undefined
   try {
-    return readFileSync(file)
+    // Not by waiting for whoever writes into a pipe.
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    const status = fstatSync(descriptor)
+    if (!status.isFile()) throw new Error(`${file} is no regular file`)
+    if (status.size > MAX_SECRET_BYTES) throw new Error(`${file} is larger than 1 MiB`)
+    const real = realpathSync(`/proc/self/fd/${descriptor}`)
+    if (isWithin(workspace, file) && !isWithin(workspace, real)) {
+      throw new Error(`${file} is a symbolic link that leads out of the workspace`)
+    }
+    return readFileSync(descriptor)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     throw new EgressError('FILE_UNREADABLE', `the secret ${name} cannot be read: ${why}`, {
       cause: error,
     })
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
   }
 }
 

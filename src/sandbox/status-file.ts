@@ -47,11 +47,16 @@ export class StatusFile {
     return form.test(value) ? Number(value) : undefined
   }
 
+  /** Empty for what cannot be read: the sandbox may have made the file as long as a file can be. */
   #tail(): string {
     if (!this.#isOpen) return ''
-    const { size } = fstatSync(this.#descriptor)
-    const bytes = Buffer.alloc(Math.min(size, MAX_READ))
-    const read = readSync(this.#descriptor, bytes, 0, bytes.length, size - bytes.length)
-    return bytes.toString('latin1', 0, read)
+    try {
+      const { size } = fstatSync(this.#descriptor)
+      const bytes = Buffer.alloc(Math.min(size, MAX_READ))
+      const read = readSync(this.#descriptor, bytes, 0, bytes.length, size - bytes.length)
+      return bytes.toString('latin1', 0, read)
+    } catch {
+      return ''
+    }
   }
 }

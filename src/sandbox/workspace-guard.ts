@@ -24,3 +24,20 @@ export function settleGuard(
   const failed = results.flatMap((one) => [...one.failed])
   return moved.length + failed.length > 0 ? { moved, failed } : undefined
 }
+
+/**
+ * A guard that sees a workspace as it was before the earliest of the runs that work in it: what one of them planted is
+ * no part of what another found.
+ */
+export function beforeOthers(
+  guard: WorkspaceGuard,
+  others: readonly WorkspaceGuard[],
+): WorkspaceGuard {
+  const earlier = others.flatMap(({ snapshots }) => snapshots)
+  return {
+    ...guard,
+    snapshots: guard.snapshots.map(
+      (own) => earlier.find(({ workspace }) => workspace === own.workspace) ?? own,
+    ),
+  }
+}

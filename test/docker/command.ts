@@ -12,6 +12,8 @@ void tap.test('the exit code is that of the command', { skip: NO_ENGINE }, async
     [['sh', '-c', 'kill -KILL $$'], 137],
     [['sh', '-c', 'kill -TERM $$'], 143],
     [['no-such-program'], 127],
+    [['eval', 'exit 3'], 127],
+    [['exit', '0'], 127],
     [['/etc/passwd'], 126],
   ] as const) {
     const result = await desk.runCommand([], command)
@@ -54,7 +56,7 @@ void tap.test(
 
 void tap.test('a terminal is one', { skip: NO_ENGINE }, async (t) => {
   const desk = openDesk(t)
-  const line = `stty cols 91 rows 33; ${process.execPath} ${ROOT}/bin/iterion-egress.js run -i -t --image ${TEST_IMAGE} -- sh -c 'tty && stty size'`
+  const line = `stty cols 91 rows 33; ${process.execPath} ${ROOT}/bin/iterion-egress.js run -i -t --image ${TEST_IMAGE} -- sh -c 'tty; i=0; while [ "$(stty size)" = "0 0" ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done; stty size'`
   const child = spawn('script', ['-qec', line, '/dev/null'], {
     cwd: desk.workspace,
     env: { PATH: process.env['PATH'], HOME: desk.home, TMPDIR: desk.tempRoot },
@@ -138,13 +140,26 @@ void tap.test(
   async (t) => {
     const desk = openDesk(t)
     const value = `two\nlines "$x" 'y'`
-    const args = ['--env', 'A=1', '--env', `B=${value}`, '--env', 'C', '--image', TEST_IMAGE]
+    const args = [
+      '--env',
+      's=own',
+      '--env',
+      'n=own',
+      '--env',
+      'A=1',
+      '--env',
+      `B=${value}`,
+      '--env',
+      'C',
+      '--image',
+      TEST_IMAGE,
+    ]
     const script = 'console.log(JSON.stringify(process.env))'
     const { stdout } = await desk.run(['run', ...args, '--', 'node', '-e', script], {
       env: { C: 'from the caller', SECRET_OF_HOST: 'x', HTTPS_PROXY: 'http://127.0.0.1:1' },
     })
     const env = JSON.parse(stdout) as Record<string, string>
-    t.match(env, { A: '1', B: value, C: 'from the caller' })
+    t.match(env, { s: 'own', n: 'own', A: '1', B: value, C: 'from the caller' })
     t.notOk('SECRET_OF_HOST' in env)
     t.notOk('HTTPS_PROXY' in env, 'an open network goes past no proxy')
   },

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import tap, { type Test } from 'tap'
 import { NO_ENGINE, TEST_IMAGE } from '../support/docker.ts'
@@ -74,5 +74,28 @@ void tap.test(
     t.notOk(existsSync(commondir))
     t.equal(aside().length, 1)
     t.equal(desk.eventsOf('sandbox_git_metadata_changed').length, 1)
+  },
+)
+
+void tap.test(
+  'what one run planted is no part of what the next one found',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const { desk } = openRepository(t)
+    const run = ['run', '--image', TEST_IMAGE, '--', 'sh', '-c']
+    const plant = 'git init -q sub && git -C sub config core.fsmonitor /tmp/x'
+    const running = desk.start([...run, `${plant}; echo up; sleep 300`])
+    await running.hears('up')
+    const first = desk.record().id
+    // The second starts while the first works, and gives back what is put aside at the first one's end.
+    const restore =
+      'until ls -d sub/.git.sandboxed-*; do sleep 0.1; done; cp -r sub/.git.* sub/.git'
+    const second = desk.start([...run, `echo up; ${restore}`])
+    await second.hears('up')
+    await desk.run(['runs', 'stop', first])
+    await Promise.all([running.done, second.done])
+    const config = path.join(desk.workspace, 'sub/.git/config')
+    t.notOk(existsSync(config) && readFileSync(config, 'utf8').includes('fsmonitor'))
+    t.ok(readdirSync(path.join(desk.workspace, 'sub')).some((name) => name.includes('.sandboxed-')))
   },
 )

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import tap from 'tap'
@@ -103,8 +104,10 @@ void tap.test(
     const { id, container } = desk.record()
     // A container that stands still does not see its pipe close.
     await docker('pause', container ?? '')
+    // Its command line of `exec` waits for the container, and holds its output.
+    const exited = once(running.child, 'exit')
     running.child.kill('SIGKILL')
-    await running.done
+    await exited
     t.equal((await containersOf(id)).length, 1)
     const { code } = await desk.runCommand([], ['true'])
     t.equal(code, 0)

@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import tap, { type Test } from 'tap'
 import { dangersOf, nestedPrint } from '../../src/sandbox/git-dangers.ts'
@@ -93,4 +93,92 @@ void tap.test('a .git file is harmless where it leads to a part of a watched fol
     t.equal(nestedPrint(join(root, 'sub/.git'), [folder]) === undefined, isHarmless, target)
     t.not(nestedPrint(join(root, 'sub/.git'), []), undefined, `${target}: nothing is watched`)
   }
+})
+
+const CACHE_INFO = '100755,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,-git/hooks/x'
+
+/** An index with an entry in the git folder. */
+function oddIndex(t: Test): Buffer {
+  const other = makeRepository(join(t.testdirName, 'odd'))
+  git(other, 'update-index', '--add', '--cacheinfo', CACHE_INFO)
+  const index = readFileSync(join(other, '.git/index'), 'latin1')
+  return Buffer.from(index.replace('-git/', '.git/'), 'latin1')
+}
+
+void tap.test('an odd index is a danger wherever git reads one', async (t) => {
+  const folder = repository(t)
+  git(dirname(folder), 'worktree', 'add', '-q', 'tree')
+  put(join(folder, 'modules/a/HEAD'), '')
+  const odd = oddIndex(t)
+  const names = ['index', 'sharedindex.ab', 'worktrees/tree/index', 'modules/a/index']
+  for (const name of names) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), odd)
+  }
+  for (const isGuarded of [false, true]) {
+    const dangers = dangersOf(folder, { isGuarded })
+    t.strictSame(
+      dangers.map(({ path }) => path.slice(folder.length + 1)).toSorted(),
+      [...(isGuarded ? ['hooks'] : []), ...names].toSorted(),
+    )
+  }
+  t.not(nestedPrint(folder, []), undefined)
+  const before = dangersOf(folder)[0]?.print
+  writeFileSync(join(folder, 'index'), Buffer.concat([odd, odd]))
+  t.not(dangersOf(folder)[0]?.print, before, 'a print differs')
+})
+
+void tap.test('an index too large to read is a danger once it changes', async (t) => {
+  const folder = repository(t)
+  const index = join(folder, 'index')
+  writeFileSync(index, '')
+  truncateSync(index, 65 * 1024 * 1024)
+  const before = dangersOf(folder)
+  t.match(before, [{ path: index }])
+  t.strictSame(dangersOf(folder), before)
+  truncateSync(index, 66 * 1024 * 1024)
+  t.not(dangersOf(folder)[0]?.print, before[0]?.print)
+})
+
+void tap.test('an index is read by the object format of its repository', async (t) => {
+  const root = t.testdir()
+  git(root, 'init', '-q', '--object-format=sha256', 'r')
+  const folder = join(root, 'r/.git')
+  writeFileSync(join(root, 'r/file'), '')
+  git(join(root, 'r'), 'add', '.')
+  git(join(root, 'r'), 'commit', '-q', '-m', 'x')
+  git(join(root, 'r'), 'worktree', 'add', '-q', 'tree')
+  t.strictSame(dangersOf(folder), [])
+  put(join(folder, 'config'), '[extensions]\n\tobjectformat = "sha256"\n')
+  t.strictSame(
+    dangersOf(folder).map(({ path }) => path.slice(folder.length + 1)),
+    ['index', 'worktrees/tree/index'],
+  )
+})
+
+void tap.test("a strategy that is not git's own is a danger", async (t) => {
+  const folder = repository(t)
+  const isDanger = (name: string, text: string) => {
+    put(join(folder, name), text)
+    const dangers = dangersOf(folder)
+    put(join(folder, name), '')
+    return dangers.some(({ path }) => path === join(folder, name))
+  }
+  const rebase = (text: string) => isDanger('rebase-merge/strategy', text)
+  const picks = (text: string) => isDanger('sequencer/opts', text)
+  for (const name of ['resolve', 'recursive', 'ort', 'octopus', 'ours', 'subtree']) {
+    t.notOk(rebase(name), name)
+    t.notOk(rebase(`${name}\n`), name)
+    t.notOk(picks(`[options]\n\tstrategy = ${name}\n`), name)
+  }
+  for (const name of ['x/y', 'x', 'Ort', 'ort/x', '../ort', 'one ort']) {
+    t.ok(rebase(`${name}\n`), name)
+    t.ok(picks(`[options]\n\tstrategy = ${name}\n`), name)
+  }
+  t.ok(rebase('ort\nx'))
+  t.notOk(isDanger('rebase-merge/strategy_opts', ' x/y\n'))
+  t.notOk(picks('[options]\n\tmainline = 1\n\tstrategy-option = a/b\n'))
+  const odd = ['[options] strategy = x/y', '[OPTIONS]\nSTRATEGY=x/y', '[options]\nstrategy = "x/y"']
+  for (const text of [...odd, '[options]\nstrategy = ort\nstrategy = x/y\n'])
+    t.ok(picks(text), text)
 })

@@ -111,8 +111,14 @@ for (const [tier, requestOf] of Object.entries(TIERS)) {
               ...run,
             })
             const name = `${asked}, below ${other}, floor ${floorText}, ${JSON.stringify(run)}`
-            t.equal(inShort(decision), [here, here, open, policy][i], name)
-            t.equal(decision.decidedBy, tier, name)
+            // A policy speaks for the workflow that has it: nobody weaker is asked.
+            const isImplied = run.hasPolicy === true && (tier === 'default' || tier === 'built-in')
+            const row = isImplied
+              ? EXPECTED.find(([a, f]) => a === 'auto' && f === floor)
+              : undefined
+            const [ownHere, ownOpen, ownPolicy] = row?.[2] ?? [here, open, policy]
+            t.equal(inShort(decision), [ownHere, ownHere, ownOpen, ownPolicy][i], name)
+            t.equal(decision.decidedBy, isImplied ? 'workflow' : tier, name)
             cells++
           }
         }
@@ -133,7 +139,8 @@ void tap.test('a library caller that names nothing gets no sandbox', async (t) =
     [{ floor: 'auto', runtime: undefined }, DRIVER],
     [{ hasPolicy: true }, 'auto default'],
     [{ hasPolicy: true, runtime: undefined }, DRIVER],
-    [{ hasPolicy: true, default: 'none' }, 'C128'],
+    [{ hasPolicy: true, default: 'none' }, 'auto default'],
+    [{ hasPolicy: true, cli: 'none' }, 'C128'],
   ]
   for (const [given, expected] of cells) {
     t.equal(inShort(resolveSpec({ ...SILENT, ...given })), expected, JSON.stringify(given))

@@ -1,7 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync } from 'node:fs'
 import tap from 'tap'
 import type { RunRecord } from '../../src/sandbox/run-record.ts'
-import { readScheduleRecord, writeScheduleRecord } from '../../src/sandbox/schedule-record.ts'
+import {
+  checkScheduleRecord,
+  readScheduleRecord,
+  writeScheduleRecord,
+} from '../../src/sandbox/schedule-record.ts'
 
 const RUN = {
   id: '20260101T000000-00000000',
@@ -32,4 +36,20 @@ void tap.test('a new file is made; one that is something else is refused', async
     t.throws(() => readScheduleRecord(`${folder}/${name}`), { code: 'FILE_UNREADABLE' }, name)
   }
   t.throws(() => writeScheduleRecord(`${folder}/no/where.json`, RUN), { code: 'FILE_UNREADABLE' })
+})
+
+void tap.test('it stays the file of its owner', async (t) => {
+  const file = `${t.testdir({ 'schedule.json': '{}' })}/schedule.json`
+  chmodSync(file, 0o664)
+  writeScheduleRecord(file, RUN)
+  t.equal(statSync(file).mode & 0o777, 0o664)
+})
+
+void tap.test('a place that cannot be written is known before', async (t) => {
+  const folder = t.testdir({ 'a.json': '{}', 'b.json': '[]' })
+  checkScheduleRecord(`${folder}/a.json`)
+  checkScheduleRecord(`${folder}/new.json`)
+  for (const name of ['b.json', 'no/where.json', 'a.json/x']) {
+    t.throws(() => checkScheduleRecord(`${folder}/${name}`), { code: 'FILE_UNREADABLE' }, name)
+  }
 })

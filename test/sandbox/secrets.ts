@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import tap from 'tap'
 import type { SandboxHost } from '../../src/sandbox/host.ts'
 import { readSecrets } from '../../src/sandbox/secrets.ts'
@@ -5,7 +8,7 @@ import type { SecretSpec, Workflow } from '../../src/sandbox/spec.ts'
 
 function read(secrets: readonly SecretSpec[], file: string, env: Record<string, string> = {}) {
   const host = { env, cwd: '/' } as unknown as SandboxHost
-  return readSecrets({ secrets, file } as unknown as Workflow, host)
+  return readSecrets({ secrets, file } as unknown as Workflow, host, path.dirname(file))
 }
 
 void tap.test(
@@ -51,4 +54,20 @@ void tap.test('a secret that is nowhere starts nothing, and no message holds one
     code: 'OPTION_INVALID',
     message: 'the secret A holds a NUL byte and cannot be a variable; take it as: file',
   })
+})
+
+void tap.test('what a sandbox may have put in its place is not read', async (t) => {
+  const folder = t.testdir({ outside: 'of the host', w: { real: 'mine', binary: '' } })
+  writeFileSync(`${folder}/w/binary`, Buffer.from([0x61, 0xff]))
+  symlinkSync('../outside', `${folder}/w/link`)
+  symlinkSync('real', `${folder}/w/inner`)
+  execFileSync('mkfifo', [`${folder}/w/pipe`])
+  const one = (file: string, as: 'env' | 'file' = 'file') =>
+    read([{ name: 'A', as, from: { file } }], `${folder}/w/workflow.yaml`)
+  t.equal(one('inner').files[0]?.content.toString(), 'mine')
+  t.equal(one('../outside').files[0]?.content.toString(), 'of the host', 'the workflow says so')
+  t.throws(() => one('link'), { code: 'FILE_UNREADABLE', message: /leads out of the workspace/ })
+  t.throws(() => one('pipe'), { code: 'FILE_UNREADABLE', message: /no regular file/ })
+  t.throws(() => one('.'), { code: 'FILE_UNREADABLE' })
+  t.throws(() => one('binary', 'env'), { code: 'OPTION_INVALID', message: /not UTF-8/ })
 })

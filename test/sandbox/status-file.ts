@@ -1,4 +1,5 @@
-import { appendFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import tap from 'tap'
 import { StatusFile } from '../../src/sandbox/status-file.ts'
 
@@ -38,6 +39,17 @@ void tap.test('a file that was filled is read from its end', async (t) => {
   appendFileSync(file, 'x'.repeat(5_000_000))
   appendFileSync(file, '\n0 exit 4\n')
   t.equal(status.exitCode(0), 4)
+})
+
+void tap.test('a file as long as files can be says nothing', async (t) => {
+  // A file system in memory takes any length.
+  const folder = mkdtempSync('/dev/shm/status-')
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const status = new StatusFile(`${folder}/status`)
+  t.teardown(() => status.close())
+  execFileSync('truncate', ['-s', '9223372036854775807', `${folder}/status`])
+  t.equal(status.pid(0), undefined)
+  t.equal(status.exitCode(0), undefined)
 })
 
 void tap.test('another file in its place is not read', async (t) => {

@@ -19,6 +19,11 @@ export interface Attack {
 const evilConfig = (path: string) => `printf '[core]\\n\\tfsmonitor = "${RUN}"\\n' >> ${path}`
 const evilCopy = (path: string) => `cp -r .git ${path}; ${evilConfig(`${path}/config`)}`
 const evilHook = (path: string) => `printf '#!/bin/sh\\n${RUN}\\n' > ${path}; chmod +x ${path}`
+const COMMITS = 'for N in a b; do echo 1 > $N; git add $N; git commit -q -m $N; done'
+const STRATEGY = `mkdir git-merge-x; ${evilHook('git-merge-x/y')}`
+/** `-git` becomes `.git` in an index: so long a name, and at the same place in the order. */
+const oddIndex = (path: string) => `sed -i 's#-git/hooks#.git/hooks#' ${path}`
+const ADD_HOOK = `${evilHook('h')}; git update-index --add --cacheinfo "100755,$(git hash-object -w h),-git/hooks/post-checkout"`
 const NESTED = `git init -q "$D"; git -C "$D" commit -q --allow-empty -m x; git add "$D"; ${evilConfig('"$D/.git/config"')}`
 
 export const ATTACKS: readonly Attack[] = [
@@ -216,6 +221,36 @@ export const ATTACKS: readonly Attack[] = [
     script: `git checkout -q -b t; GIT_SEQUENCE_EDITOR='echo break >' git rebase -q -i --root; echo "exec ${RUN}" > .git/rebase-merge/git-rebase-todo`,
     stoppedBy: 'guard',
     afterwards: ['rebase', '--continue'],
+  },
+  {
+    name: 'rebase-strategy',
+    script: `git checkout -q -b t; ${COMMITS}; GIT_SEQUENCE_EDITOR="sed -i '1s/.*/break/'" git rebase -q -i HEAD~2; ${STRATEGY}; echo x/y > .git/rebase-merge/strategy`,
+    stoppedBy: 'guard',
+    afterwards: ['rebase', '--continue'],
+  },
+  {
+    name: 'pick-strategy',
+    script: `git checkout -q -b t; ${COMMITS}; git checkout -q main; mkdir .git/sequencer; ${STRATEGY}; git rev-parse HEAD | tee .git/sequencer/head > .git/sequencer/abort-safety; git log --reverse --format='pick %h %s' main..t > .git/sequencer/todo; printf '[options]\\n\\tstrategy = x/y\\n' > .git/sequencer/opts`,
+    stoppedBy: 'guard',
+    afterwards: ['cherry-pick', '--continue'],
+  },
+  {
+    name: 'index',
+    script: `${ADD_HOOK}; ${oddIndex('.git/index')}`,
+    stoppedBy: 'guard',
+    afterwards: ['checkout', '--', '.'],
+  },
+  {
+    name: 'index-4',
+    script: `${ADD_HOOK}; git update-index --index-version 4; ${oddIndex('.git/index')}`,
+    stoppedBy: 'guard',
+    afterwards: ['checkout', '--', '.'],
+  },
+  {
+    name: 'index-split',
+    script: `${ADD_HOOK}; git update-index --split-index; ${oddIndex('.git/sharedindex.*')}`,
+    stoppedBy: 'guard',
+    afterwards: ['checkout', '--', '.'],
   },
   { name: 'log-link', script: `ln -sf ${VICTIM} .git/logs/HEAD`, stoppedBy: 'guard' },
   { name: 'message-link', script: `ln -sf ${VICTIM} .git/COMMIT_EDITMSG`, stoppedBy: 'guard' },

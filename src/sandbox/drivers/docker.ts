@@ -103,7 +103,7 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
       if (UNREACHABLE.test(stderr)) throw engineError(runtime, stderr)
       throw new EgressError(
         'SANDBOX_IMAGE_UNAVAILABLE',
-        `the image ${image} is not here and cannot be pulled: ${lastLine(stderr)}`,
+        `the image ${image} is not here and cannot be pulled; name one that is (image of sandbox:, --image, --sandbox-default-image): ${lastLine(stderr)}`,
       )
     },
 
@@ -237,6 +237,12 @@ function startError(runtime: ContainerRuntime, stderr: string): EgressError {
 }
 
 function engineError({ name }: ContainerRuntime, stderr: string): EgressError {
+  if (/permission denied/i.test(stderr)) {
+    return new EgressError(
+      'SANDBOX_ENGINE_UNREACHABLE',
+      `this user may not talk to the ${name} engine: join its group (docker), or run as root: ${lastLine(stderr)}`,
+    )
+  }
   return new EgressError(
     'SANDBOX_ENGINE_UNREACHABLE',
     `the ${name} engine does not answer: ${lastLine(stderr) || 'no answer in time'}`,

@@ -1,0 +1,74 @@
+import { DOOR_HOST, DOOR_PORT, type DoorKind } from '../door/door.ts'
+import type { Policy } from '../policy/policy.ts'
+import { createToken } from '../proxy/authenticate.ts'
+import type { RunningContainer } from './driver.ts'
+import { runLabels } from './labels.ts'
+import type { SandboxRequest, SandboxTools } from './sandbox.ts'
+import type { Scratch } from './scratch.ts'
+
+const ADVISORY =
+  'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
+
+/** How the sandbox reaches out. */
+export interface SandboxNetwork {
+  readonly kind: DoorKind | 'none'
+  /** Undefined: past no proxy. */
+  readonly proxyUrl: string | undefined
+  /** Says why when the way out is gone; undefined: it goes with the container. */
+  readonly lost?: Promise<string>
+}
+
+/**
+ * Opens the one way out, and proves that it is one.
+ *
+ * @throws {EgressError} SANDBOX_DOOR_FAILED, or what the proxy and the engine throw
+ */
+export async function openNetwork(
+  request: SandboxRequest,
+  tools: SandboxTools,
+  parts: { container: RunningContainer; scratch: Scratch; policy: Policy | undefined },
+  signal: AbortSignal,
+): Promise<SandboxNetwork> {
+  const { container, scratch, policy } = parts
+  const { host, emit, teardown } = tools
+  if (request.hasPolicy !== (policy !== undefined)) throw new TypeError('a policy was lost')
+  if (policy === undefined) return { kind: 'none', proxyUrl: undefined }
+  const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
+  const isAdvisory = request.door === 'advisory'
+  const token = isAdvisory ? createToken() : undefined
+  const proxy = createEgressProxy({
+    policy,
+    resolver: host.resolver,
+    onEvent: emit,
+    now: host.now,
+    ...(token !== undefined && { token }),
+  })
+  teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
+  if (isAdvisory) {
+    const gateway = await tools.driver.bridgeGateway(container.id, signal)
+    const { port } = await proxy.listen({ host: gateway, port: 0 })
+    request.say(`warning: ${ADVISORY}`)
+    emit({ type: 'sandbox_network_advisory', data: { message: ADVISORY } })
+    return { kind: 'advisory', proxyUrl: `http://agent:${token ?? ''}@${gateway}:${port}` }
+  }
+  const { placeDoor } = await import('../door/place-door.ts')
+  const door = await placeDoor(request.door, {
+    runtime: tools.runtime,
+    containerId: container.id,
+    directory: scratch.doorFolder,
+    user: host.user,
+    labels: runLabels(tools.handle.record.id, host.identity),
+    sidecarImage: request.sidecarImage,
+    signal,
+  })
+  teardown.add('door', async () => {
+    await door.close()
+    return []
+  })
+  for (const server of door.servers) proxy.attach(server)
+  await door.probe()
+  emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
+  const lost = door.lost?.then(() => 'the door of the run has ended')
+  const proxyUrl = `http://${DOOR_HOST}:${DOOR_PORT}`
+  return { kind: door.kind, proxyUrl, ...(lost && { lost }) }
+}
