@@ -62,7 +62,8 @@ void tap.test('bounds that nobody sets are those of the code', async (t) => {
 })
 
 void tap.test('what is undone comes in the order that is told', async (t) => {
-  const made = [...readPage('src/sandbox/sandbox.ts').matchAll(/\bteardown\.add\('(\w+)'/g)]
+  const text = readPage('src/sandbox/sandbox.ts') + readPage('src/sandbox/sandbox-network.ts')
+  const made = [...text.matchAll(/\bteardown\.add\('(\w+)'/g)]
   const paragraph = /^Undone are[\s\S]*?: (.*)\./m.exec(section('From start to end'))?.[1] ?? ''
   t.strictSame(codes(paragraph), made.map(([, name]) => name).toReversed())
 })
