@@ -29,6 +29,8 @@ stop)
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.5
   done
+  # The engine leaves the namespace of the host's own network mounted.
+  grep -o " $folder[^ ]*" /proc/self/mounts | sort -r | xargs -r umount -l || true
   rm -rf "$folder"
   ;;
 *)
