@@ -3,7 +3,7 @@ import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import type { SandboxHost } from './host.ts'
-import { isWithin } from './paths.ts'
+import { isWithin, realOf } from './paths.ts'
 import type { Workflow } from './spec.ts'
 
 /** Where secrets as files are inside the sandbox. */
@@ -72,7 +72,7 @@ function readSecret(
     if (!status.isFile()) throw new Error(`${file} is no regular file`)
     if (status.size > MAX_SECRET_BYTES) throw new Error(`${file} is larger than 1 MiB`)
     const real = realpathSync(`/proc/self/fd/${descriptor}`)
-    if (isWithin(workspace, file) && !isWithin(workspace, real)) {
+    if (isWithin(workspace, file) && !isWithin(realOf(workspace), real)) {
       throw new Error(`${file} is a symbolic link that leads out of the workspace`)
     }
     return readFileSync(descriptor)
