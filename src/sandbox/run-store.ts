@@ -10,6 +10,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
   writeSync,
@@ -110,8 +111,11 @@ export function createHandle(
       writeRecord(descriptor, record)
     },
     writeGuard(text) {
-      rmSync(guard, { force: true })
-      writeFileSync(guard, text, { flag: 'wx', mode: 0o600 })
+      // Whole or not at all: another run may be reading it.
+      const draft = `${guard}.draft`
+      rmSync(draft, { force: true })
+      writeFileSync(draft, text, { flag: 'wx', mode: 0o600 })
+      renameSync(draft, guard)
     },
     removeGuard() {
       rmSync(guard, { force: true })

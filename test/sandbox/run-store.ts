@@ -1,7 +1,7 @@
-import { statSync, symlinkSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import tap from 'tap'
 import { readRun } from '../../src/sandbox/run-archive.ts'
-import { createRun } from '../../src/sandbox/run-store.ts'
+import { createRun, otherGuards } from '../../src/sandbox/run-store.ts'
 import { FIRST, store } from '../support/run-store.ts'
 
 void tap.test('a run is recorded for its owner alone', async (t) => {
@@ -43,4 +43,19 @@ void tap.test('a home that cannot be made is told, at once', async (t) => {
   for (const iterionHome of ['/proc/x', '/proc/x/y/z', '/dev/null/x']) {
     t.throws(() => createRun({ ...host, iterionHome }, FIRST), { code: 'RUN_STORE_FAILED' })
   }
+})
+
+void tap.test('another run reads a whole guard, and none of its own', async (t) => {
+  const host = store(t)
+  const [first, second] = [createRun(host, FIRST), createRun(host, FIRST)]
+  t.teardown(() => first.close())
+  t.teardown(() => second.close())
+  t.strictSame(otherGuards(host, second.record.id), [])
+  first.writeGuard('before')
+  const open = openSync(`${host.iterionHome}/runs/${first.record.id}/guard.json`, 'r')
+  t.teardown(() => closeSync(open))
+  first.writeGuard('after')
+  t.equal(readFileSync(open, 'utf8'), 'before', 'never the same file, so never half of it')
+  t.strictSame(otherGuards(host, second.record.id), ['after'])
+  t.strictSame(otherGuards(host, first.record.id), [])
 })
