@@ -16,16 +16,16 @@ ENTRYPOINT ["node", "/app/bin/iterion-egress.js"]
 CMD ["serve", "--help"]
 
 FROM runtime AS prebuilt
-COPY node_modules node_modules
-COPY dist dist
+COPY dist/program dist/program
 
 FROM ${BASE} AS build
 WORKDIR /build
 COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --ignore-scripts
 COPY src src
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+COPY scripts scripts
+COPY presets presets
+RUN npm run build
 
 FROM runtime
-COPY --from=build /build/node_modules node_modules
-COPY --from=build /build/dist dist
+COPY --from=build /build/dist/program dist/program

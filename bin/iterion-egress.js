@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { main } from '../dist/cli/main.js'
-import { systemIo } from '../dist/cli/system-io.js'
+const { start } = require('../dist/program/iterion-egress.cjs')
 
-process.exitCode = await main(process.argv.slice(2), systemIo())
+void start()

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// Puts into a folder what `docker build --target prebuilt` takes: this tree as it is built, and of node_modules what runs.
-// It needs no network.
-import { execFileSync } from 'node:child_process'
+// Puts into a folder what `docker build --target prebuilt` takes: the programs of this tree as they are built. It needs no
+// network.
 import { cpSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 
@@ -12,17 +11,6 @@ if (target === undefined) {
   process.exit(2)
 }
 mkdirSync(target, { recursive: true })
-for (const name of ['Dockerfile', 'package.json', 'bin', 'presets', 'dist']) {
-  cpSync(path.join(root, name), path.join(target, name), { recursive: true })
-}
-const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-const modules = listed
-  .split('\n')
-  .map((line) => path.relative(root, line))
-  .filter((name) => name.startsWith('node_modules'))
-for (const name of modules) {
+for (const name of ['Dockerfile', 'package.json', 'bin', 'presets', 'dist/program']) {
   cpSync(path.join(root, name), path.join(target, name), { recursive: true })
 }

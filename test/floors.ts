@@ -33,7 +33,8 @@ const FLOORS: Readonly<Record<string, Floor>> = {
   presets: {
     floors: ['errors.ts', 'policy'],
     packages: {
-      'node:fs': ['catalog.ts', 'confine.ts', 'read-source.ts'],
+      'node:crypto': ['compiled.ts'],
+      'node:fs': ['catalog.ts', 'compiled.ts', 'confine.ts', 'read-source.ts'],
       'node:path': ['*'],
       'node:url': ['*'],
     },

@@ -9,7 +9,7 @@ import { RELAY_FOLDER, type RelayLine, SOCKET_NAME } from './relay-wire.ts'
 import type { RunResult } from './spawn.ts'
 
 /** Where the relay is in the project's own image. */
-const RELAY_PROGRAM = '/app/dist/door/relay-program.js'
+const RELAY_PROGRAM = '/app/dist/program/relay-program.cjs'
 /** The longest path of a unix socket, in bytes. */
 const MAX_SOCKET_PATH = 107
 /** How long a relay whose container has started may take to be there, in milliseconds. */

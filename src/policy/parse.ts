@@ -55,8 +55,6 @@ export interface PresetSource {
   readonly tests: readonly PolicyTest[]
   /** What the file says about each rule beyond what decides, in the order of `rules`. */
   readonly entries: readonly PresetEntry[]
-  /** The text of a line of the file, for messages. */
-  readonly lineAt: (line: number) => string
 }
 
 /** What a preset says about one of its rules. */
@@ -185,7 +183,6 @@ export function parsePreset(text: string, file: string): PresetSource {
       verified: written.verified,
       exfiltration: written.exfiltration,
     })),
-    lineAt: (line) => source.lineAt(line),
   }
 }
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { EgressError, problemsError, type SourcePlace } from '../errors.ts'
 import { nearWords } from '../policy/near.ts'
 import { parsePreset, type PresetSource } from '../policy/parse.ts'
+import { type CompiledPresets, findCompiled, readCompiled } from './compiled.ts'
 import { readSource } from './read-source.ts'
 
 const BUILT_IN_DIR = fileURLToPath(new URL('../../presets', import.meta.url))
@@ -28,6 +29,8 @@ export interface Catalog {
 interface CatalogOptions {
   /** Folders with more presets. A file there that bears the name of another preset is an error. Default: none. */
   readonly dirs?: readonly string[]
+  /** What the build has read already. Default: what came with this program. */
+  readonly compiled?: CompiledPresets
 }
 
 /**
@@ -47,11 +50,14 @@ export function createCatalog(options: CatalogOptions = {}): Catalog {
       files.set(name, file)
     }
   }
+  let { compiled } = options
   const loaded = new Map<string, PresetSource>()
   const load = (file: string): PresetSource => {
     const known = loaded.get(file)
     if (known) return known
-    const preset = parsePreset(readSource(file), file)
+    const text = readSource(file)
+    compiled ??= readCompiled()
+    const preset = findCompiled(compiled, text, file) ?? parsePreset(text, file)
     loaded.set(file, preset)
     return preset
   }

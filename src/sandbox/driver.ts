@@ -98,8 +98,9 @@ export interface Driver {
   bridgeGateway(container: string, signal: AbortSignal): Promise<string>
   /** Removes containers with their anonymous volumes. Answers those that are still there. */
   remove(containers: readonly string[], timeoutMs: number): Promise<readonly string[]>
-  /** All containers that carry a label, running or not. */
+  /** All containers that carry a label, running or not, but the one of a name. */
   list(
     label: string,
+    except?: string,
   ): Promise<readonly { readonly id: string; readonly labels: Readonly<Record<string, string>> }[]>
 }

@@ -5,6 +5,11 @@ const PREFIX = 'com.github.socialgouv.iterion-egress.'
 /** Every container of a run carries it; its value is the run's id. */
 export const RUN_LABEL = `${PREFIX}run`
 
+/** The name of a run's container. */
+export function containerName(runId: string): string {
+  return `iterion-${runId}`
+}
+
 /** The labels of everything that belongs to a run: whose it is, in a way that another process can judge. */
 export function runLabels(runId: string, owner: ProcessIdentity): Record<string, string> {
   return {

@@ -38,6 +38,19 @@ echo "$_iterion_node exit $_iterion_code" >> ${STATUS_TARGET}
 exit $_iterion_code
 `
 
+/** Stands before it for a command that is held: without a line on its standard input it runs nothing. */
+const HOLD = `
+read -r _iterion_word || exit 125
+exec < /dev/null
+`
+
+/** A command that is as good as started: only the word is missing. */
+export interface HeldNode {
+  readonly index: number
+  /** Lets it run. */
+  release(): NodeProcess
+}
+
 /** A command to be started in a container. */
 export interface ContainerNode {
   readonly driver: Driver
@@ -49,10 +62,39 @@ export interface ContainerNode {
 
 /** Starts a command in a container. */
 export function startContainerNode(node: ContainerNode, stdio: StdioOptions): NodeProcess {
-  const { driver, exec, index, status } = node
-  const command = ['/bin/sh', '-c', WRAPPER, 'iterion-node', String(index), ...exec.command]
+  return watch(node, startWrapper(node, WRAPPER, stdio))
+}
+
+/**
+ * Makes everything ready for a command in a container that reads nothing, so that it can run at a word. That takes the
+ * engine as long as it takes to place a door.
+ */
+export function holdContainerNode(node: ContainerNode, stdio: StdioOptions): HeldNode {
+  const [, output, errors] = typeof stdio === 'string' ? [stdio, stdio, stdio] : stdio
+  const held = { ...node, exec: { ...node.exec, interactive: true } }
+  const started = startWrapper(held, HOLD + WRAPPER, ['pipe', output, errors])
+  const { stdin } = started.child
+  // Who is gone does not hear it, and says so when it is looked at.
+  stdin?.on('error', () => undefined)
+  return {
+    index: node.index,
+    release() {
+      stdin?.end('\n')
+      return watch(node, started)
+    },
+  }
+}
+
+function startWrapper({ driver, exec, index }: ContainerNode, script: string, stdio: StdioOptions) {
+  const command = ['/bin/sh', '-c', script, 'iterion-node', String(index), ...exec.command]
   const child = driver.exec({ ...exec, command }, stdio)
-  const ended = whenEnded(child)
+  return { child, ended: whenEnded(child) }
+}
+
+function watch(
+  { driver, exec, index, status }: ContainerNode,
+  { child, ended }: ReturnType<typeof startWrapper>,
+): NodeProcess {
   return {
     done: ended.then((how) => {
       const code = status.exitCode(index)

@@ -1,7 +1,7 @@
 import type { Driver } from './driver.ts'
 import { readGuard } from './guard-record.ts'
 import type { ProcessIdentity, SandboxHost } from './host.ts'
-import { ownerOf, RUN_LABEL } from './labels.ts'
+import { containerName, ownerOf, RUN_LABEL } from './labels.ts'
 import { judgeProcess } from './process-identity.ts'
 import { failureRecord } from './failure.ts'
 import { EgressError } from '../errors.ts'
@@ -34,14 +34,21 @@ const REMOVE_TIMEOUT_MS = 20_000
  * Removes what runs left behind whose process is gone: containers with their anonymous volumes, scratch folders. Judged
  * is only what was started under this boot of the kernel and in this pid namespace; the rest may belong to somebody who
  * lives, and stays.
+ *
+ * @param ownRun the run that asks, whose container need not be looked at
  */
-export async function reapOrphans(host: SandboxHost, drivers: readonly Driver[]): Promise<Reaped> {
+export async function reapOrphans(
+  host: SandboxHost,
+  drivers: readonly Driver[],
+  ownRun?: string,
+): Promise<Reaped> {
   const containers: string[] = []
   const leftBehind: string[] = []
   const unreachable: string[] = []
+  const own = ownRun === undefined ? undefined : containerName(ownRun)
   for (const driver of drivers) {
     try {
-      const found = await driver.list(RUN_LABEL)
+      const found = await driver.list(RUN_LABEL, own)
       const orphans = found
         .filter(({ labels }) => isGone(ownerOf(labels), host.identity))
         .map(({ id }) => id)

@@ -99,7 +99,7 @@ async function drivePlan(
     options.onRecorded?.(handle.record)
     if (handle.record.attempt > 1) await settleEarlierAttempt(host, tools)
     let reaping: Promise<void> | undefined
-    const reap = () => (reaping ??= reapOthers(host, plan, options))
+    const reap = () => (reaping ??= reapOthers(host, plan, options, handle.record.id))
     const timer = setTimeout(() => void reap(), REAP_DELAY_MS)
     const result = await driveRun(plan.workflow.nodes, tools, async () => {
       const place = await makePlace(host, plan, tools, options)
@@ -136,10 +136,11 @@ async function reapOthers(
   host: SandboxHost,
   { engine }: RunPlan,
   { say }: RunOptions,
+  runId: string,
 ): Promise<void> {
   if (engine === undefined) return
   const { reapOrphans } = await import('./orphans.ts')
-  const { containers, leftBehind, gitMetadata } = await reapOrphans(host, [engine.driver])
+  const { containers, leftBehind, gitMetadata } = await reapOrphans(host, [engine.driver], runId)
   if (containers.length > 0) say(`removed what ${containers.length} ended runs left behind`)
   for (const { run, moved, failed } of gitMetadata) {
     const paths = [...moved.map(({ to }) => to), ...failed.map(({ path }) => path)]

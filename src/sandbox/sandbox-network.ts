@@ -9,6 +9,9 @@ import type { Scratch } from './scratch.ts'
 const ADVISORY =
   'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
 
+/** The proxy as a sealed sandbox sees it. */
+export const DOOR_URL = `http://${DOOR_HOST}:${DOOR_PORT}`
+
 /** How the sandbox reaches out. */
 export interface SandboxNetwork {
   readonly kind: DoorKind | 'none'
@@ -69,6 +72,5 @@ export async function openNetwork(
   await door.probe()
   emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
   const lost = door.lost?.then(() => 'the door of the run has ended')
-  const proxyUrl = `http://${DOOR_HOST}:${DOOR_PORT}`
-  return { kind: door.kind, proxyUrl, ...(lost && { lost }) }
+  return { kind: door.kind, proxyUrl: DOOR_URL, ...(lost && { lost }) }
 }

@@ -4,36 +4,28 @@ import type { DoorChoice } from '../door/door.ts'
 import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Driver, ExecSpec, ImageInfo, RunningContainer } from './driver.ts'
-import { proxyVariables, splitEnvironment } from './env-file.ts'
+import type { Driver, ImageInfo, RunningContainer } from './driver.ts'
 import { DIFFERENCES } from './drivers/differences.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
 import type { SandboxHost } from './host.ts'
 import type { Knobs } from './knobs.ts'
-import { runLabels } from './labels.ts'
+import { containerName, runLabels } from './labels.ts'
 import { type Layout, layOut, layoutSpec } from './layout.ts'
-import {
-  commandWords,
-  type ContainerNode,
-  type NodeProcess,
-  startContainerNode,
-} from './node-process.ts'
+import type { NodeProcess } from './node-process.ts'
 import { runPhase } from './phase.ts'
 import { runPostCreate } from './post-create.ts'
 import type { RunControl } from './run-control.ts'
 import { otherGuards, type RunHandle } from './run-store.ts'
-import { openNetwork, type SandboxNetwork } from './sandbox-network.ts'
+import { openCommands } from './sandbox-commands.ts'
+import { DOOR_URL, openNetwork } from './sandbox-network.ts'
 import { createScratch, type Scratch } from './scratch.ts'
-import { type Secrets, writeSecrets } from './secrets.ts'
+import type { Secrets } from './secrets.ts'
 import type { HostState, NodeSpec, SandboxBlock, Workflow } from './spec.ts'
 import type { Teardown } from './teardown.ts'
 import { beforeOthers, settleGuard, type WorkspaceGuard } from './workspace-guard.ts'
 
 /** How long a removal may take before it is given up, in milliseconds. */
 const REMOVE_TIMEOUT_MS = 8_000
-
-/** The number of `post_create` in the status file; nodes count from 0. */
-const POST_CREATE_INDEX = 1_000_000
 
 /** Everything that a sandbox is made of, decided. */
 export interface SandboxRequest {
@@ -118,6 +110,11 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   )
   const [container, policy] = await both(starting, afterStart(request.loadPolicy))
   handle.update({ container: container.id })
+  const commandsPast = (proxyUrl: string | undefined) =>
+    openCommands(request, { driver, layout, scratch, container: container.id, proxyUrl })
+  // While its door is placed and proven, the sandbox has no way out at all.
+  const sealed = isSealed(request) ? commandsPast(DOOR_URL) : undefined
+  if (request.block?.postCreate === undefined) sealed?.hold(nextNode(request, handle))
   const network = await phase('door', (signal) =>
     openNetwork(request, tools, { container, scratch, policy }, signal),
   )
@@ -134,52 +131,17 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
       door: network.kind,
     },
   })
-  const env = environmentOf(request, network)
-  const { envFile, shellFile } = splitEnvironment({
-    ...(layout.home !== undefined && { HOME: layout.home }),
-    ...env,
-  })
-  const exec: ExecSpec = {
-    container: container.id,
-    user: layout.user.user,
-    workdir: layout.workdir,
-    envFile: scratch.write('env', envFile, 0o600),
-    interactive: false,
-    tty: false,
-    command: [],
-  }
-  const nodeOf = (index: number, command: readonly string[]): ContainerNode => ({
-    exec: { ...exec, command },
-    driver,
-    index,
-    status: scratch.status,
-  })
-  await phase('create', (signal) =>
-    writeSecrets(driver, exec, request.secrets.files, shellFile, signal),
-  )
+  const commands = sealed ?? commandsPast(network.proxyUrl)
+  await phase('create', (signal) => commands.writeSecrets(signal))
   const { postCreate } = request.block ?? {}
   if (postCreate !== undefined) {
-    const node = nodeOf(POST_CREATE_INDEX, commandWords(postCreate))
     // As the image's user: it installs what the image's author would have.
     const user = request.block?.user ?? (image.user || 'root')
-    assertReadable(shellFile, user, exec.user)
-    // Its home is its own.
-    const file =
-      user === exec.user ? exec.envFile : scratch.write('post-create-env', envFile, 0o600)
-    await phase('post_create', (signal) =>
-      runPostCreate(
-        { ...node, exec: { ...node.exec, user, envFile: file } },
-        request.stderr,
-        signal,
-      ),
-    )
+    const node = commands.postCreate(postCreate, user)
+    await phase('post_create', (signal) => runPostCreate(node, request.stderr, signal))
   }
   return {
-    start(node, index) {
-      const { exec: plain, ...rest } = nodeOf(index, commandWords(node.command))
-      const { interactive, tty } = request
-      return startContainerNode({ ...rest, exec: { ...plain, interactive, tty } }, request.stdio)
-    },
+    start: (node, index) => commands.start(node, index),
     lost: Promise.race([
       container.ended.then(() => 'the container of the run has ended'),
       ...(network.lost ? [network.lost] : []),
@@ -195,16 +157,6 @@ async function guardOf({ guard }: Layout, { host, handle }: SandboxTools): Promi
   if (texts.length === 0) return guard
   const { readGuard } = await import('./guard-record.ts')
   return beforeOthers(guard, texts.map(readGuard))
-}
-
-/** Variables that only a shell file can hold are in one that belongs to the user of the nodes. */
-function assertReadable(shellFile: string, user: string, owner: string): void {
-  const isRoot = /^(?:root|0)(?::|$)/.test(user)
-  if (shellFile === '' || user === owner || isRoot) return
-  throw new EgressError(
-    'OPTION_INVALID',
-    `post_create runs as ${user} and the nodes as ${owner}: a variable with a line break cannot be given to both; pin sandbox.user, or take it as a secret in a file`,
-  )
 }
 
 /** Waits for both also if one fails: the teardown must not meet a container that is still being made. */
@@ -265,13 +217,28 @@ function report(
   }
 }
 
+/** True if the container has no network, so that a door is the one way out. */
+function isSealed({ hasPolicy, door }: SandboxRequest): boolean {
+  return hasPolicy && door !== 'advisory'
+}
+
+/** The node that the checkpoint leads to, and its number; undefined if none is left. */
+function nextNode(
+  { workflow }: SandboxRequest,
+  { record }: RunHandle,
+): [NodeSpec, number] | undefined {
+  const index = workflow.nodes.findIndex(({ id }) => id === record.checkpoint.next)
+  const node = workflow.nodes[index]
+  return node && [node, index]
+}
+
 async function startContainer(
   request: SandboxRequest,
   { host, runtime, driver, handle, teardown }: SandboxTools,
   parts: { image: ImageInfo; layout: Layout; scratch: Scratch },
   signal: AbortSignal,
 ): Promise<RunningContainer> {
-  const name = `iterion-${handle.record.id}`
+  const name = containerName(handle.record.id)
   let container: RunningContainer | undefined
   teardown.add('container', async () => {
     // A start that was cut short may have made it all the same.
@@ -282,7 +249,7 @@ async function startContainer(
       name,
       image: parts.image.id,
       labels: runLabels(handle.record.id, host.identity),
-      network: request.hasPolicy && request.door !== 'advisory' ? 'none' : 'bridge',
+      network: isSealed(request) ? 'none' : 'bridge',
       idFile: parts.scratch.idFile,
       seccompFile: parts.scratch.write('seccomp.json', seccompProfile(), 0o600),
       pidsLimit: request.pidsLimit,
@@ -295,14 +262,4 @@ async function startContainer(
     signal,
   )
   return container
-}
-
-/** The variables of the run's commands, the last one wins. Nobody overrides those that lead to the proxy. */
-function environmentOf(request: SandboxRequest, network: SandboxNetwork): Record<string, string> {
-  return {
-    ...request.block?.env,
-    ...request.secrets.env,
-    ...request.operatorEnv,
-    ...(network.proxyUrl !== undefined && proxyVariables(network.proxyUrl)),
-  }
 }

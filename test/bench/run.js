@@ -1,5 +1,7 @@
-// What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved.
+// What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved. Beside it the
+// least that the same steps take: a container that stands, one command in it, its removal, by docker's command line alone.
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -45,24 +47,35 @@ nodes: [{ id: only, command: ["true"] }]
     ITERION_HOME: path.join(folder, 'iterion'),
   }
   const time = (words) => timeOf(words, workspace, env)
+  const steps = (network) => () => timeOfSteps(network, workspace, env)
   const ours = (...words) => [process.execPath, PROGRAM, 'run', ...words]
   const subjects = [
     {
       name: 'sealed, --image --policy',
       most: MOST.sealed,
-      words: ours('--policy', 'policy.yaml', '--image', IMAGE, '--', 'true'),
+      run: () => time(ours('--policy', 'policy.yaml', '--image', IMAGE, '--', 'true')),
     },
-    { name: 'sealed, workflow file', most: MOST.sealed, words: ours('workflow.yaml') },
-    { name: 'open, --image', most: MOST.open, words: ours('--image', IMAGE, '--', 'true') },
+    {
+      name: 'sealed, workflow file',
+      most: MOST.sealed,
+      run: () => time(ours('workflow.yaml')),
+    },
+    {
+      name: 'open, --image',
+      most: MOST.open,
+      run: () => time(ours('--image', IMAGE, '--', 'true')),
+    },
+    { name: 'steps alone, no network', run: steps('none') },
+    { name: 'steps alone, bridge', run: steps('bridge') },
   ]
   const docker = ['docker', 'run', '--rm', '--network', 'none', IMAGE, 'true']
   const base = []
   const differences = subjects.map(() => [])
   // The first round warms caches and does not count.
   for (let round = 0; round <= PAIRS; round++) {
-    for (const [i, { words }] of subjects.entries()) {
+    for (const [i, { run }] of subjects.entries()) {
       const alone = await time(docker)
-      const whole = await time(words)
+      const whole = await run()
       if (round === 0) continue
       base.push(alone)
       differences[i].push(whole - alone)
@@ -80,6 +93,24 @@ nodes: [{ id: only, command: ["true"] }]
       most,
     })),
   }
+}
+
+/** `docker run -i` of `cat`, `docker exec` of one command, and the end of `cat`. */
+async function timeOfSteps(network, cwd, env) {
+  const name = `bench-${process.pid}`
+  const start = performance.now()
+  const args = ['run', '-i', '--rm', '--init', '--entrypoint=cat', `--network=${network}`]
+  const holder = spawn('docker', [...args, `--name=${name}`, IMAGE, '-'], {
+    cwd,
+    env,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  holder.stdin.write('up')
+  await once(holder.stdout, 'data')
+  await timeOf(['docker', 'exec', name, 'true'], cwd, env)
+  holder.stdin.end()
+  await once(holder, 'close')
+  return performance.now() - start
 }
 
 function timeOf([program, ...args], cwd, env) {
@@ -104,8 +135,8 @@ function median(values) {
 
 function table({ pairs, docker_run_ms: base, rows }) {
   const lines = rows.map(({ name, median: mid, low, high, most }) => {
-    const verdict = mid > most ? 'OVER' : 'ok'
-    return `${name.padEnd(26)} +${String(mid).padStart(4)} ms  (${low} to ${high})  at most ${most}: ${verdict}`
+    const verdict = most === undefined ? '' : `  at most ${most}: ${mid > most ? 'OVER' : 'ok'}`
+    return `${name.padEnd(26)} +${String(mid).padStart(4)} ms  (${low} to ${high})${verdict}`
   })
   return `docker run --rm --network none: ${base} ms; beyond it, median of ${pairs} pairs:\n${lines.join('\n')}\n`
 }

@@ -4,7 +4,7 @@ import { programFile } from '../../src/door/program-file.ts'
 
 void tap.test('a program is the built one, also from a tree of sources', async (t) => {
   for (const name of ['netns-helper', 'relay-program']) {
-    t.match(programFile(name), /\/dist\/door\/[\w-]+\.js$/)
+    t.match(programFile(name), /\/dist\/program\/[\w-]+\.cjs$/)
     t.ok(existsSync(programFile(name)), name)
   }
 })

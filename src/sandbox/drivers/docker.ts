@@ -142,8 +142,9 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
 
     remove,
 
-    async list(label) {
-      const found = await list(['--filter', `label=${label}`], LIST_TIMEOUT_MS)
+    async list(label, except) {
+      const all = await list(['--filter', `label=${label}`], LIST_TIMEOUT_MS)
+      const found = all.filter(([, name]) => name !== except)
       if (found.length === 0) return []
       const ids = found.map(([id = '']) => id)
       const format = '{{.Id}} {{json .Config.Labels}}'

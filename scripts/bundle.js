@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+// Puts the programs and all that they need into a few files under dist/program. A run waits for its program to load, and
+// a few hundred modules take five times as long as these. Names are kept: they stand in stack traces. The built-in presets
+// go beside them as they are when they have been read and checked.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { rolldown } from 'rolldown'
+
+const root = path.resolve(import.meta.dirname, '..')
+const dist = path.join(root, 'dist')
+const folder = path.join(dist, 'program')
+
+rmSync(folder, { recursive: true, force: true })
+const bundle = await rolldown({
+  input: {
+    'iterion-egress': path.join(dist, 'cli/program.js'),
+    'netns-helper': path.join(dist, 'door/netns-helper.js'),
+    'relay-program': path.join(dist, 'door/relay-program.js'),
+  },
+  platform: 'node',
+})
+await bundle.write({
+  dir: folder,
+  format: 'cjs',
+  entryFileNames: '[name].cjs',
+  chunkFileNames: '[name]-[hash].cjs',
+  minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+})
+await bundle.close()
+
+const { compilePresets } = await import('../dist/presets/compiled.js')
+const { parsePreset } = await import('../dist/policy/parse.js')
+const presets = readdirSync(path.join(root, 'presets')).map((name) => {
+  const text = readFileSync(path.join(root, 'presets', name), 'utf8')
+  return [text, parsePreset(text, name)]
+})
+writeFileSync(path.join(folder, 'presets.json'), compilePresets(presets))

@@ -1,0 +1,116 @@
+import { EgressError } from '../errors.ts'
+import type { Driver, ExecSpec } from './driver.ts'
+import { proxyVariables, splitEnvironment } from './env-file.ts'
+import type { Layout } from './layout.ts'
+import {
+  commandWords,
+  type ContainerNode,
+  type HeldNode,
+  holdContainerNode,
+  type NodeProcess,
+  startContainerNode,
+} from './node-process.ts'
+import type { SandboxRequest } from './sandbox.ts'
+import type { Scratch } from './scratch.ts'
+import { writeSecrets } from './secrets.ts'
+import type { NodeSpec } from './spec.ts'
+
+/** The number of `post_create` in the status file; nodes count from 0. */
+const POST_CREATE_INDEX = 1_000_000
+
+/** How commands are started in a sandbox: as whom, where, and with which variables. */
+export interface SandboxCommands {
+  /**
+   * Makes everything ready for a node, so that its start is a word. It runs nothing of the workflow, and does nothing for
+   * a node that reads: what a caller types is for the node alone.
+   */
+  hold(next: readonly [NodeSpec, number] | undefined): void
+  start(node: NodeSpec, index: number): NodeProcess
+  /** @throws {EgressError} OPTION_INVALID if its user and that of the nodes cannot have the same variables */
+  postCreate(command: string | readonly string[], user: string): ContainerNode
+  /** @throws {EgressError} SANDBOX_SETUP_FAILED */
+  writeSecrets(signal: AbortSignal): Promise<void>
+}
+
+/** What commands are started with. */
+interface CommandPlace {
+  readonly driver: Driver
+  readonly layout: Layout
+  readonly scratch: Scratch
+  /** The id of the container. */
+  readonly container: string
+  /** Undefined: past no proxy. */
+  readonly proxyUrl: string | undefined
+}
+
+/** The commands of a sandbox. What they need of files on the host is made here. */
+export function openCommands(
+  request: SandboxRequest,
+  { driver, layout, scratch, container, proxyUrl }: CommandPlace,
+): SandboxCommands {
+  const { secrets, interactive, tty, stdio } = request
+  const { envFile, shellFile } = splitEnvironment({
+    ...(layout.home !== undefined && { HOME: layout.home }),
+    ...environmentOf(request, proxyUrl),
+  })
+  const exec: ExecSpec = {
+    container,
+    user: layout.user.user,
+    workdir: layout.workdir,
+    envFile: scratch.write('env', envFile, 0o600),
+    interactive: false,
+    tty: false,
+    command: [],
+  }
+  const nodeOf = (index: number, command: string | readonly string[]): ContainerNode => ({
+    exec: { ...exec, command: commandWords(command) },
+    driver,
+    index,
+    status: scratch.status,
+  })
+  let held: HeldNode | undefined
+  return {
+    hold(next) {
+      if (next === undefined || interactive || tty) return
+      const [node, index] = next
+      held = holdContainerNode(nodeOf(index, node.command), stdio)
+    },
+    start(node, index) {
+      if (held?.index === index) return held.release()
+      const plain = nodeOf(index, node.command)
+      return startContainerNode({ ...plain, exec: { ...plain.exec, interactive, tty } }, stdio)
+    },
+    postCreate(command, user) {
+      assertReadable(shellFile, user, exec.user)
+      const node = nodeOf(POST_CREATE_INDEX, command)
+      // Its home is its own.
+      const file =
+        user === exec.user ? exec.envFile : scratch.write('post-create-env', envFile, 0o600)
+      return { ...node, exec: { ...node.exec, user, envFile: file } }
+    },
+    writeSecrets: (signal) => writeSecrets(driver, exec, secrets.files, shellFile, signal),
+  }
+}
+
+/** The variables of the run's commands, the last one wins. Nobody overrides those that lead to the proxy. */
+function environmentOf(
+  { block, secrets, operatorEnv }: SandboxRequest,
+  proxyUrl: string | undefined,
+): Record<string, string> {
+  return {
+    ...block?.env,
+    ...secrets.env,
+    ...operatorEnv,
+    ...(proxyUrl !== undefined && proxyVariables(proxyUrl)),
+  }
+}
+
+/** Variables that only a shell file can hold are in one that belongs to the user of the nodes. */
+function assertReadable(shellFile: string, user: string, owner: string): void {
+  const isRoot = /^(?:root|0)(?::|$)/.test(user)
+  if (shellFile === '' || user === owner || isRoot) return
+  throw new EgressError(
+    'OPTION_INVALID',
+    `post_create runs as ${user} and the nodes as ${owner}: a variable with a line break cannot be given to both; pin sandbox.user, or take it as a secret in a file`,
+  )
+}
