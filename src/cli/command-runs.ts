@@ -1,4 +1,5 @@
 import { EgressError } from '../errors.ts'
+import type { EventData } from '../events/event.ts'
 import { createDockerDriver } from '../sandbox/drivers/docker.ts'
 import { findRuntimes } from '../sandbox/drivers/find-runtime.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
@@ -13,6 +14,9 @@ import { renderJson } from './render.ts'
 /** How long `runs stop` waits for the run to have ended, in milliseconds. */
 const STOP_WAIT_MS = 30_000
 const STOP_STEP_MS = 50
+
+/** How much of a command a list shows, in characters. */
+const MAX_TITLE = 60
 
 interface JsonOption {
   readonly json?: boolean
@@ -29,7 +33,7 @@ export function runRunsList(io: Io, { json }: JsonOption): ExitCode {
   if (runs.length === 0) io.stderr('there are no runs yet\n')
   for (const run of runs) {
     const code = run.failure_code === null ? '' : `  ${run.failure_code}`
-    io.stdout(`${run.id}  ${statusOf(run, host).padEnd(16)}  ${run.name}${code}\n`)
+    io.stdout(`${run.id}  ${statusOf(run, host).padEnd(16)}  ${titleOf(run)}${code}\n`)
   }
   return EXIT.yes
 }
@@ -51,6 +55,7 @@ export function runRunsShow(
     return EXIT.yes
   }
   const { checkpoint } = run
+  const place = placeOf(readEvents(host, id))
   const lines: [string, string][] = [
     ['run', run.id],
     ['workflow', run.source.file ?? (run.source.command ?? []).join(' ')],
@@ -64,9 +69,28 @@ export function runRunsShow(
     ['done', checkpoint.done.map(({ node }) => node).join(', ') || '-'],
     ['next', checkpoint.next ?? '-'],
     ['workspace', run.workspace],
+    ['image', place?.image ?? '-'],
+    ['door', place?.door ?? '-'],
   ]
   io.stdout(lines.map(([name, value]) => `${name.padEnd(10)} ${value}\n`).join(''))
   return EXIT.yes
+}
+
+/** A workflow by its name, a command by its words. */
+function titleOf({ name, source }: RunRecord): string {
+  if (source.command === null) return name
+  const words = source.command.join(' ').replaceAll(/[\p{Cc}\s]+/gu, ' ')
+  return words.length > MAX_TITLE ? `${words.slice(0, MAX_TITLE - 1)}…` : words
+}
+
+/** The sandbox that was started last, as its event tells; undefined if there was none, or its line is cut short. */
+function placeOf(events: string): EventData<'sandbox_started'> | undefined {
+  const line = events.split('\n').findLast((one) => one.includes('"type":"sandbox_started"'))
+  try {
+    return (JSON.parse(line ?? '') as { readonly data: EventData<'sandbox_started'> }).data
+  } catch {
+    return undefined
+  }
 }
 
 /** `runs stop`: asks the process that drives a run to end it, and waits until it has. */

@@ -44,12 +44,13 @@ void tap.test('runs are listed with how they ended, and shown', async (t) => {
   const file = ['run', '--sandbox', 'none', '--']
   await runCli([...file, '/bin/false'], '', { host })
   const list = await runCli(['runs', 'list'], '', { host })
-  t.match(list.stdout, /^\S+ {2}failed_resumable {2}command {2}NODE_FAILED\n$/)
+  t.match(list.stdout, /^\S+ {2}failed_resumable {2}\/bin\/false {2}NODE_FAILED\n$/)
   const [{ id }] = JSON.parse((await runCli(['runs', 'list', '--json'], '', { host })).stdout)
   const shown = await runCli(['runs', 'show', id], '', { host })
   t.match(shown.stdout, /^status +failed_resumable$/m)
   t.match(shown.stdout, /^failure +\[NODE_FAILED\] /m)
   t.match(shown.stdout, /^next +command$/m)
+  t.match(shown.stdout, /^image +-\ndoor +-$/m)
   const json = await runCli(['runs', 'show', '--json', id], '', { host })
   t.match(JSON.parse(json.stdout), { v: 1, id, exit_code: 1 })
   const events = await runCli(['runs', 'show', '--events', id], '', { host })
@@ -81,7 +82,7 @@ void tap.test('a run whose process is gone is an orphan, until it is reaped', as
       workspace: host.cwd,
       scratch: null,
       container: null,
-      source: { file: null, image: null, policy: null, command: ['true'], preset_dirs: [] },
+      source: { file: '/w.yaml', image: null, policy: null, command: null, preset_dirs: [] },
       flags: NO_FLAGS,
       spec_digest: '',
       policy_digest: null,

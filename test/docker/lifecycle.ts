@@ -198,11 +198,19 @@ void tap.test('runs are listed, shown and stopped', { skip: NO_ENGINE }, async (
   const running = desk.start(['run', '--image', TEST_IMAGE, '--', 'sh', '-c', 'echo up; sleep 300'])
   await running.hears('up')
   const { id } = desk.record()
-  t.match((await desk.run(['runs', 'list'])).stdout, new RegExp(`^${id}  running  +command\n$`))
-  t.match((await desk.run(['runs', 'show', id])).stdout, /^status +running$/m)
+  t.match(
+    (await desk.run(['runs', 'list'])).stdout,
+    new RegExp(`^${id}  running  +sh -c echo up; sleep 300\n$`),
+  )
+  const { stdout } = await desk.run(['runs', 'show', id])
+  t.match(stdout, /^status +running$/m)
+  t.match(stdout, new RegExp(`^image +${TEST_IMAGE}\ndoor +none$`, 'm'))
   t.match(await desk.run(['runs', 'stop', id]), { code: 0 })
   t.match(await running.done, { code: 143 })
-  t.match((await desk.run(['runs', 'list'])).stdout, / {2}cancelled +command {2}RUN_CANCELLED/)
+  t.match(
+    (await desk.run(['runs', 'list'])).stdout,
+    / {2}cancelled +sh -c echo up; sleep 300 {2}RUN_CANCELLED/,
+  )
   t.match(await desk.run(['runs', 'stop', id]), { code: 1 })
   t.match(await desk.run(['runs', 'show', 'nothing']), { code: 1 })
   const events = (await desk.run(['runs', 'show', id, '--events'])).stdout
