@@ -18,6 +18,8 @@ const bundle = await rolldown({
     'relay-program': path.join(dist, 'door/relay-program.js'),
   },
   platform: 'node',
+  // Some packages have a form for every loader there ever was, which no bundler can read, and a plain one.
+  resolve: { mainFields: ['module', 'main'] },
 })
 await bundle.write({
   dir: folder,

@@ -17,6 +17,7 @@ export const ERROR_MEANINGS = {
   LISTEN_FAILED: 'the proxy cannot listen where it was told to',
   EVENTS_FAILED: 'the event log cannot be opened',
   WORKFLOW_SHAPE: 'a workflow has a key that is unknown, missing or of the wrong kind',
+  DEVCONTAINER_INVALID: 'a devcontainer.json is no JSON, or has a value of the wrong kind',
   PROGRAM_MISSING: 'a program that is needed cannot be started',
   RUN_UNKNOWN: 'there is no run of that id',
   RUN_STORE_FAILED: 'the record of a run cannot be read or written',

@@ -65,6 +65,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
     floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door'],
     packages: {
       zod: ['guard-record.ts', 'run-record.ts', 'workflow-schema.ts'],
+      'jsonc-parser': ['devcontainer/jsonc-source.ts'],
       // Types alone: programs are started through `door/spawn.ts`, and test/hermetic.ts sees to it.
       'node:child_process': [
         'driver.ts',
@@ -75,6 +76,8 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       ],
       'node:crypto': ['digest.ts', 'drivers/docker.ts', 'git-dangers.ts', 'run-store.ts'],
       'node:fs': [
+        'devcontainer/find-devcontainer.ts',
+        'devcontainer/judge-mounts.ts',
         'drivers/docker.ts',
         'drivers/find-runtime.ts',
         'git-dangers.ts',

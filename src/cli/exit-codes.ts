@@ -31,6 +31,7 @@ const BY_CODE: Readonly<Record<ErrorCode, ExitCode>> = {
   LISTEN_FAILED: EXIT.hostCannot,
   EVENTS_FAILED: EXIT.hostCannot,
   WORKFLOW_SHAPE: EXIT.fileInvalid,
+  DEVCONTAINER_INVALID: EXIT.fileInvalid,
   PROGRAM_MISSING: EXIT.hostCannot,
   RUN_UNKNOWN: EXIT.no,
   RUN_STORE_FAILED: EXIT.hostCannot,

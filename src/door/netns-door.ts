@@ -7,12 +7,14 @@ import type { HelperMessage } from './netns-helper.ts'
 import { programFile } from './program-file.ts'
 import { signalGroup, type Spawner } from './spawn.ts'
 
-/** The descriptor under which the helper finds the namespace: 0 to 2 are the standard ones, 3 is Node's channel. */
+/** The descriptors under which the helper finds the namespaces: 0 to 2 are the standard ones, 3 is Node's channel. */
 const NAMESPACE_DESCRIPTOR = 4
+const USER_DESCRIPTOR = 5
 const MAX_COMPLAINT = 4_096
 
 /**
- * Places a door as root: a helper enters the namespace, opens the socket and hands it over.
+ * Places a door as root, or into a container of the caller's own engine: a helper enters the namespace, opens the socket
+ * and hands it over.
  *
  *     orchestrator ──spawn──▶ nsenter ──exec──▶ helper (in the namespace) ──listen──▶ 127.0.0.1:3128
  *     orchestrator ◀──the listening socket, over Node's channel──── helper, which waits for the probe and ends
@@ -21,7 +23,8 @@ const MAX_COMPLAINT = 4_096
  * EACCES if the caller may not enter.
  */
 export async function placeNetnsDoor(site: DoorSite): Promise<Door> {
-  const namespace = await openContainerNamespace(site.runtime, site.containerId, site.signal)
+  const { runtime, containerId, user, signal } = site
+  const namespace = await openContainerNamespace(runtime, containerId, signal, user.uid)
   const helper = startHelper(site, namespace, 'open')
   try {
     const message = await helper.next()
@@ -83,7 +86,12 @@ interface Helper {
 
 function startHelper(site: DoorSite, namespace: ContainerNamespace, task: 'open' | 'wait'): Helper {
   const { runtime, signal } = site
+  const { descriptor, userDescriptor } = namespace
   const args = [
+    // The caller stays who they are: that is root inside, and may read what the helper is made of.
+    ...(userDescriptor === undefined
+      ? []
+      : [`--user=/proc/self/fd/${USER_DESCRIPTOR}`, '--preserve-credentials']),
     `--net=/proc/self/fd/${NAMESPACE_DESCRIPTOR}`,
     '--',
     process.execPath,
@@ -93,7 +101,14 @@ function startHelper(site: DoorSite, namespace: ContainerNamespace, task: 'open'
   const child = runtime.spawn('nsenter', args, {
     // Nothing of the caller's: NODE_OPTIONS of a stranger would run inside our own process.
     env: { PATH: runtime.env['PATH'], LC_ALL: 'C' },
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc', namespace.descriptor],
+    stdio: [
+      'ignore',
+      'ignore',
+      'pipe',
+      'ipc',
+      descriptor,
+      ...(userDescriptor === undefined ? [] : [userDescriptor]),
+    ],
     detached: true,
   })
   return helperOf(child, signal)

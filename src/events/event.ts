@@ -78,6 +78,19 @@ const data = {
     preset: z.string(),
     source: z.string().describe('The file of the repository that chose the sandbox.'),
   }),
+  sandbox_devcontainer_read: z.strictObject({
+    file: z.string().describe('The file of the repository.'),
+    ignored: z
+      .array(z.strictObject({ key: z.string(), reason: z.string() }))
+      .describe('What stands in it and does nothing here.'),
+    withheld: z
+      .array(z.string())
+      .describe('Variables of the host that it asked for and did not get.'),
+  }),
+  sandbox_env_denied: z.strictObject({
+    source: z.enum(['devcontainer', 'image']),
+    names: z.array(z.string()).describe('The variables that were taken out; never their values.'),
+  }),
   sandbox_network_sealed: z.strictObject({
     door: z.enum(['netns', 'sidecar']),
     strength: z.enum(['container', 'process']),

@@ -90,11 +90,12 @@ function mismatchOf(
 ): UserPlan['mismatch'] {
   const uid = uidOf(user)
   if (uid === own.uid) return undefined
+  const hint = own.uid === caller.uid ? '' : '; with a rootless engine root is the caller'
   const message =
     uid === undefined
       ? `whether ${user} is the caller depends on the image: files may belong to somebody else on either side`
       : `files that the sandbox makes in the workspace belong to UID ${uid} on its side, and it may not write the caller's`
-  return { user, caller: `${caller.uid}:${caller.gid}`, message }
+  return { user, caller: `${caller.uid}:${caller.gid}`, message: message + hint }
 }
 
 function isUser(text: string, { uid, gid }: { uid: number; gid: number }): boolean {

@@ -1,4 +1,5 @@
 import { EgressError } from '../errors.ts'
+import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import { isImageReference } from './image-reference.ts'
 import type { BuildSpec, SandboxBlock } from './spec.ts'
 
@@ -20,12 +21,23 @@ export interface RepositorySandbox {
   readonly file: string
   readonly image?: string | undefined
   readonly build?: BuildSpec | undefined
+  /** SHA-256 of the file, in hex. */
+  readonly digest?: string
+  /** What else it says. */
+  readonly devcontainer?: Devcontainer
+  /** Why it must not be used. */
+  readonly fault?: EgressError
 }
 
 /** What the container is made from, and who named it. */
 export type ChosenContainer = {
   readonly from: 'block' | 'repository' | 'flag' | 'env' | 'default'
-} & ({ readonly image: string } | { readonly build: BuildSpec })
+} & (
+  | { readonly image: string }
+  | { readonly build: BuildSpec }
+  /** What was chosen is refused. */
+  | { readonly fault: EgressError }
+)
 
 interface ContainerRequest {
   readonly workflow: SandboxBlock | undefined
@@ -34,7 +46,7 @@ interface ContainerRequest {
 }
 
 /**
- * The container of a run that gets one: the block's own, the repository's, then the default image: the flag's, the
+ * The container of a run that gets one: the block's own, the repository's (also if that is refused), then the default image: the flag's, the
  * variable's, or the slim image of this version.
  *
  * @throws {EgressError} OPTION_INVALID for a default image that cannot be one, also where it is not needed
@@ -46,6 +58,7 @@ export function chooseContainer(request: ContainerRequest): ChosenContainer {
   checkImage('ITERION_SANDBOX_DEFAULT_IMAGE=', env)
   if (workflow?.build !== undefined) return { from: 'block', build: workflow.build }
   if (workflow?.image !== undefined) return { from: 'block', image: workflow.image }
+  if (repository?.fault !== undefined) return { from: 'repository', fault: repository.fault }
   if (repository?.build !== undefined) return { from: 'repository', build: repository.build }
   if (repository?.image !== undefined) return { from: 'repository', image: repository.image }
   if (flag !== undefined) return { from: 'flag', image: flag }

@@ -2,6 +2,7 @@ import { constants as osConstants } from 'node:os'
 import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import { Cancelled, failureRecord } from './failure.ts'
+import { orLost } from './lost.ts'
 import type { NodeProcess } from './node-process.ts'
 import type { RunControl } from './run-control.ts'
 import type { RunRecord } from './run-record.ts'
@@ -11,9 +12,6 @@ import type { Teardown } from './teardown.ts'
 
 /** What answers for a failure that is not a command's own, as with `docker run`. */
 export const OWN_FAILURE = 125
-
-/** How long the end of a place may come after that of a command in it, in milliseconds. */
-const LOST_WAIT_MS = 1_000
 
 /** Where the nodes of a run are started. */
 export interface NodePlace {
@@ -94,7 +92,6 @@ async function runNodes(
     if (control.signal.aborted) stop()
   })
   stopped.catch(() => undefined)
-  const ends = place.lost ? [stopped, place.lost] : [stopped]
   const isDone = new Set(handle.record.checkpoint.done.map(({ node }) => node))
   for (const [index, node] of nodes.entries()) {
     if (isDone.has(node.id)) continue
@@ -103,7 +100,7 @@ async function runNodes(
     emit({ type: 'node_started', data: { node: node.id } })
     const running = place.start(node, index)
     control.enter(running)
-    const code = await Promise.race([codeOf(running, place), ...ends])
+    const code = await Promise.race([orLost(running.done, place.lost), stopped])
     emit({ type: 'node_finished', data: { node: node.id, exit_code: code } })
     control.enter(undefined, code)
     if (code !== 0) return code
@@ -116,20 +113,6 @@ async function runNodes(
 /** What the command made of the signal, if that was a failure; else the signal itself. */
 function cancelledCode({ signal, commandCode }: Cancelled): number {
   return commandCode || 128 + osConstants.signals[signal]
-}
-
-/** How a command ended. One of which nobody knows it may have gone with its place: that is then the reason. */
-async function codeOf({ done }: NodeProcess, { lost }: NodePlace): Promise<number> {
-  try {
-    return await done
-  } catch (error) {
-    await Promise.race([lost, pause(LOST_WAIT_MS)])
-    throw error
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 function commandFailed({ checkpoint }: RunRecord, code: number): EgressError {

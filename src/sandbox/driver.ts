@@ -29,11 +29,17 @@ export interface ContainerSpec {
   readonly network: ContainerNetwork
   /** In the order in which they are laid over one another. */
   readonly mounts: readonly BindMount[]
+  /** Volumes without a name, which go with the container. */
+  readonly volumes: readonly { readonly target: string }[]
   readonly tmpfs: readonly TmpfsMount[]
   /** The file that the engine writes the id into; it must not exist. */
   readonly idFile: string
   /** The seccomp profile, as a file. */
   readonly seccompFile: string
+  /** Variables of the image that are taken away. */
+  readonly unsetEnv: readonly string[]
+  /** More words for the engine, each checked. */
+  readonly engineArgs: readonly string[]
   /** How many processes and threads; 0: no limit. */
   readonly pidsLimit: number
   /** In bytes; 0: no limit. */
@@ -57,6 +63,8 @@ export interface ImageInfo {
   readonly id: string
   /** The user that it names; empty if none. */
   readonly user: string
+  /** Its environment. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** A container that runs. It ends when its process does, and that ends with this program, however this program ends. */

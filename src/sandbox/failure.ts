@@ -36,6 +36,13 @@ const OUTCOMES: Partial<Record<ErrorCode, Outcome>> = {
   NODE_FAILED: { status: 'failed_resumable', retryClass: null },
 }
 
+/** What is wrong, and where in a file. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { at } = error instanceof EgressError ? error : { at: undefined }
+  return at ? `${at.file}:${at.line}:${at.column}: ${error.message}` : error.message
+}
+
 /** The part of a record that tells a failure. The code is in the text too, for readers that have only that. */
 export function failureRecord(
   error: unknown,
@@ -49,7 +56,7 @@ export function failureRecord(
     }
   }
   const code = error instanceof EgressError ? error.code : 'INTERNAL'
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const { status, retryClass } = OUTCOMES[code] ?? {
     status: 'failed' as const,
     retryClass: 'deterministic' as const,

@@ -1,3 +1,5 @@
+import type { DoorChoice } from '../door/door.ts'
+import { EgressError } from '../errors.ts'
 import {
   type Account,
   accountFiles,
@@ -6,7 +8,10 @@ import {
   userPlan,
   type UserPlan,
 } from './account.ts'
+import type { RepositoryMounts } from './devcontainer/judge-mounts.ts'
+import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { ContainerSpec, ImageInfo, TmpfsMount } from './driver.ts'
+import { idMapping } from './drivers/find-runtime.ts'
 import { gitMounts } from './git-mounts.ts'
 import { snapshotGit } from './git-guard.ts'
 import { readGitPlace } from './git-place.ts'
@@ -14,7 +19,8 @@ import type { SandboxHost } from './host.ts'
 import { type HostState as HostStateMounts, hostState } from './host-state.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
 import { attachmentMounts, checkMounts } from './operator-mounts.ts'
-import { realStat } from './paths.ts'
+import { realOf, realStat } from './paths.ts'
+import { repositoryMounts, workspaceWish } from './repository-layout.ts'
 import type { Scratch } from './scratch.ts'
 import { SECRETS_TARGET } from './secrets.ts'
 import type { HostState, SandboxBlock, Workflow } from './spec.ts'
@@ -31,6 +37,8 @@ export interface Layout {
   readonly user: UserPlan
   readonly workdir: string
   readonly mounts: readonly BindMount[]
+  /** Volumes without a name, which go with the container. */
+  readonly volumes: ContainerSpec['volumes']
   readonly tmpfs: readonly TmpfsMount[]
   /** The home folder to set; undefined: what the image says. */
   readonly home: string | undefined
@@ -47,7 +55,12 @@ export interface LayoutQuestion {
   readonly host: SandboxHost
   readonly workflow: Workflow
   readonly block: SandboxBlock | undefined
+  /** What the repository says, if it defines the sandbox. */
+  readonly repository: Devcontainer | undefined
   readonly hostState: HostState
+  /** False: the network is open. */
+  readonly hasPolicy: boolean
+  readonly door: DoorChoice
   readonly workspace: string
   /** The folder that the workflow's relative paths start from. */
   readonly workflowDir: string
@@ -58,13 +71,26 @@ export interface LayoutQuestion {
 /**
  * Lays out a sandbox. What it makes on the host so that something can be bound over it is in `guard`.
  *
- * @throws {EgressError} SANDBOX_SPEC_UNSAFE for a workspace, mount or attachment that would open it
+ * @throws {EgressError} SANDBOX_SPEC_UNSAFE for a workspace, mount or attachment that would open it;
+ * SANDBOX_DOOR_FAILED for an advisory run in a rootless engine
  */
 export function layOut(question: LayoutQuestion): Layout {
-  const { host, workflow, block, scratch, image } = question
+  const { host, workflow, block, repository, scratch, image } = question
   const places = { home: host.home, iterionHome: host.iterionHome, tempRoot: host.tempRoot }
-  const workspace = workspaceMount(question.workspace, block?.workspaceFolder, places)
-  const user = userPlan({ pinned: block?.user, imageUser: image.user, caller: host.user })
+  const wish =
+    repository && block?.workspaceFolder === undefined
+      ? workspaceWish(repository, realOf(question.workspace))
+      : undefined
+  const folder = block?.workspaceFolder ?? wish?.target
+  const workspace = workspaceMount(question.workspace, folder, places)
+  const ids = idMapping(host)
+  if (ids === 'root-is-caller' && question.hasPolicy && question.door === 'advisory') {
+    throw new EgressError(
+      'SANDBOX_DOOR_FAILED',
+      'a rootless engine has its bridge in a namespace of its own, where the proxy cannot listen: no advisory run there; take --door netns, which needs no root there',
+    )
+  }
+  const user = userPlan({ ...userOf(block, repository, image, host.user), caller: host.user, ids })
   const owner = ownerOf(user.user)
   const site = {
     ...places,
@@ -74,16 +100,21 @@ export function layOut(question: LayoutQuestion): Layout {
   }
   const asked = checkMounts(block?.mounts ?? [], site)
   const attached = attachmentMounts(workflow.attachments, site)
-  const writable = [workspace.mount, ...asked.filter((mount) => !mount.readOnly)]
+  const theirs = repository ? repositoryMounts(repository, site) : NO_MOUNTS
+  const writable = [workspace.mount, ...[...asked, ...theirs.binds].filter((one) => !one.readOnly)]
   const git = writable.map((mount) => gitMounts(mount))
   const state =
     question.hostState === 'auto'
       ? hostState({ ...places, workspace: workspace.mount, owner, scratchBytes: HOME_BYTES })
       : undefined
-  const account: Account = { ...host.user, home: host.home }
+  const account: Account = { ...host.user, ...owner, home: host.home }
+  // Where root stands for the caller its home is the image's, unless there is state to be found in the caller's.
+  const bringsHome = ids === 'root-is-caller' && user.user === '0:0' && state !== undefined
+  const hasHome = user.needsAccount || bringsHome
   const mounts = mergeMounts(
     [workspace.mount],
     asked,
+    theirs.binds,
     attached,
     git.flatMap((one) => one.mounts),
     state?.mounts ?? [],
@@ -93,8 +124,9 @@ export function layOut(question: LayoutQuestion): Layout {
   const targets = [...mounts, ...(state?.scratch ?? [])].map(({ target }) => target)
   return {
     user,
-    workdir: workspace.workdir,
+    workdir: wish?.workdir ?? workspace.workdir,
     mounts,
+    volumes: theirs.volumes,
     tmpfs: [
       {
         target: SECRETS_TARGET,
@@ -104,10 +136,17 @@ export function layOut(question: LayoutQuestion): Layout {
         sizeBytes: SECRETS_BYTES,
         executable: false,
       },
-      ...(user.needsAccount ? homeMounts(account, targets, HOME_BYTES) : []),
+      ...(hasHome ? homeMounts(account, targets, HOME_BYTES) : []),
       ...(state?.scratch ?? []),
+      ...theirs.tmpfs.map((target) => ({
+        target,
+        mode: '0755',
+        owner,
+        sizeBytes: HOME_BYTES,
+        executable: true,
+      })),
     ],
-    home: user.needsAccount ? sandboxHome(account.home) : undefined,
+    home: hasHome ? sandboxHome(account.home) : undefined,
     hostState: state,
     guard: {
       // After what the mounts need was made: that is no change.
@@ -120,6 +159,26 @@ export function layOut(question: LayoutQuestion): Layout {
   }
 }
 
+/**
+ * Who is pinned, and whom the caller would stand for. A repository does not make root of a caller who is not: what root
+ * writes into the workspace is root's outside too, and may carry its rights.
+ */
+function userOf(
+  block: SandboxBlock | undefined,
+  repository: Devcontainer | undefined,
+  image: ImageInfo,
+  caller: SandboxHost['user'],
+): { readonly pinned: string | undefined; readonly imageUser: string } {
+  const theirs = repository?.user
+  if (block?.user !== undefined || theirs === undefined) {
+    return { pinned: block?.user, imageUser: image.user }
+  }
+  const isRoot = /^(?:root|0)(?::|$)/.test(theirs) && caller.uid !== 0
+  return isRoot ? { pinned: undefined, imageUser: theirs } : { pinned: theirs, imageUser: '' }
+}
+
+const NO_MOUNTS: RepositoryMounts = { binds: [], volumes: [], tmpfs: [] }
+
 /** The git folders of a workspace, which nothing else may bind with write access. */
 function gitFoldersOf(workspace: string): readonly string[] {
   const place = readGitPlace(workspace)
@@ -130,9 +189,9 @@ function gitFoldersOf(workspace: string): readonly string[] {
 /** The part of a container's spec that a layout decides. */
 export function layoutSpec(
   layout: Layout,
-): Pick<ContainerSpec, 'user' | 'workdir' | 'mounts' | 'tmpfs'> {
-  const { user, workdir, mounts, tmpfs } = layout
-  return { user: user.user, workdir, mounts, tmpfs }
+): Pick<ContainerSpec, 'user' | 'workdir' | 'mounts' | 'volumes' | 'tmpfs'> {
+  const { user, workdir, mounts, volumes, tmpfs } = layout
+  return { user: user.user, workdir, mounts, volumes, tmpfs }
 }
 
 function accountMounts(account: Account, scratch: Scratch): BindMount[] {

@@ -22,8 +22,13 @@ export function mountArg({ source, target, readOnly }: BindMount): string {
     )
   }
   return ['type=bind', `source=${source}`, `target=${target}`, ...(readOnly ? ['readonly'] : [])]
-    .map((field) => (/[",\s]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field))
+    .map(csvField)
     .join(',')
+}
+
+/** A field of the line of CSV that `--mount` reads. */
+export function csvField(field: string): string {
+  return /[",\s]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field
 }
 
 /**

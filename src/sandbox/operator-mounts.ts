@@ -29,8 +29,7 @@ export function checkMounts(specs: readonly MountSpec[], site: MountSite): reado
     const target = normalPath(spec.target)
     const reason =
       sourceReason(path, spec.readOnly, site) ??
-      unsafeTarget(spec.target) ??
-      placeReason(target, site) ??
+      targetReason(spec.target, site) ??
       (mounts.some((mount) => mount.target === target)
         ? `its target ${target} is taken by an entry before it`
         : undefined)
@@ -105,7 +104,11 @@ function leadsOut(path: string, folder: string): boolean {
   return passes && !isWithin(folder, realOf(path))
 }
 
-function placeReason(target: string, { workspace, home }: MountSite): string | undefined {
+/** Why nothing may be bound at a path of the sandbox beside its workspace and home; undefined if it may. */
+export function targetReason(written: string, { workspace, home }: MountSite): string | undefined {
+  const unsafe = unsafeTarget(written)
+  if (unsafe !== undefined) return unsafe
+  const target = normalPath(written)
   if (isWithin(target, workspace.target)) return `its target ${target} would lie over the workspace`
   if (isWithin(join(workspace.target, '.git'), target)) return 'its target is git metadata'
   return isWithin(target, home) ? `its target ${target} would lie over the home folder` : undefined

@@ -1,5 +1,7 @@
 import { EgressError } from '../errors.ts'
+import type { ImageInfo } from './driver.ts'
 import { type ContainerNode, startContainerNode } from './node-process.ts'
+import type { SandboxRequest } from './sandbox.ts'
 
 /** What of its output an error repeats, in lines. */
 const LAST_LINES = 10
@@ -32,4 +34,27 @@ export async function runPostCreate(
   if (code === 0) return
   const lines = tail.trimEnd().split('\n').slice(-LAST_LINES).join('\n')
   throw new EgressError('SANDBOX_SETUP_FAILED', `post_create ended with ${code}:\n${lines}`)
+}
+
+/** Commands that finish an image, and who runs them. Those of one step run at once. */
+export interface PostCreate {
+  readonly atOnce: readonly (string | readonly string[])[]
+  readonly user: string
+}
+
+/**
+ * First the repository's, as who the nodes run as: it is given no more than they are. Then the workflow's, as the image's
+ * user: it installs what the image's author would have.
+ */
+export function postCreatesOf(
+  { block, repository }: SandboxRequest,
+  nodeUser: string,
+  image: ImageInfo,
+): readonly PostCreate[] {
+  const own = block?.postCreate
+  const theirs = repository?.postCreate ?? []
+  return [
+    ...(theirs.length > 0 ? [{ atOnce: theirs, user: nodeUser }] : []),
+    ...(own === undefined ? [] : [{ atOnce: [own], user: block?.user ?? (image.user || 'root') }]),
+  ]
 }

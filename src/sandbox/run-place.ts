@@ -1,4 +1,5 @@
 import { EgressError } from '../errors.ts'
+import type { EventData } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
@@ -66,6 +67,10 @@ async function sandboxPlace(
   const { workflow, engine } = plan
   const { container } = decision
   if (engine === undefined) throw new TypeError('a sandbox without a runtime')
+  if ('fault' in container) {
+    tools.emit({ type: 'sandbox_refused', data: refusal(container.fault) })
+    throw container.fault
+  }
   if (!('image' in container)) {
     throw new EgressError(
       'WORKFLOW_SHAPE',
@@ -77,7 +82,7 @@ async function sandboxPlace(
   const { knobs, warnings } = readKnobs(host.env)
   const limits = readLimits(host.env, host.memoryBytes)
   for (const warning of [...warnings, ...limits.warnings]) options.say(`warning: ${warning}`)
-  return setUpSandbox(
+  const setUp = setUpSandbox(
     {
       ...options,
       workflow,
@@ -85,6 +90,7 @@ async function sandboxPlace(
       hostState: decision.hostState,
       image: container.image,
       inspected: engine.image,
+      repository: container.from === 'repository' ? plan.repository?.devcontainer : undefined,
       workflowDir: plan.workflowDir,
       hasPolicy: plan.network.kind === 'policy',
       loadPolicy: () => recordPolicy(plan, tools),
@@ -98,6 +104,17 @@ async function sandboxPlace(
     },
     { host, runtime: engine.runtime, driver: engine.driver, ...tools },
   )
+  return setUp.catch((error: unknown) => {
+    if (error instanceof EgressError && error.code === 'SANDBOX_SPEC_UNSAFE') {
+      tools.emit({ type: 'sandbox_refused', data: refusal(error) })
+    }
+    throw error
+  })
+}
+
+function refusal({ code, message, at }: EgressError): EventData<'sandbox_refused'> {
+  const place = at ? `${at.file}:${at.line}:${at.column}: ` : ''
+  return { failure_code: code, message: `${place}${message}` }
 }
 
 async function recordPolicy(

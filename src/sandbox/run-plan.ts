@@ -4,6 +4,8 @@ import type { ContainerRuntime } from '../door/container-runtime.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { RepositorySandbox } from './choose-container.ts'
 import { commandWorkflow } from './command-workflow.ts'
+import { definesSandbox } from './devcontainer/find-devcontainer.ts'
+import { digestOf } from './digest.ts'
 import type { Driver, ImageInfo } from './driver.ts'
 import { createDockerDriver } from './drivers/docker.ts'
 import { findRuntime } from './drivers/find-runtime.ts'
@@ -31,7 +33,7 @@ export interface RunOptions {
   readonly builtIn: 'auto' | undefined
   /** The version of this program: the tag of the images that it names itself. */
   readonly version: string
-  /** The sandbox that the repository defines, if the caller found one. */
+  /** The sandbox that the repository defines; default: what the files of the repository say. */
   readonly repository?: RepositorySandbox
   readonly interactive: boolean
   readonly tty: boolean
@@ -51,6 +53,10 @@ export interface RunPlan {
   readonly workflow: Workflow
   readonly decision: SpecDecision
   readonly network: RunNetwork
+  /** What the repository defines, whether or not it is used. */
+  readonly repository: RepositorySandbox | undefined
+  /** SHA-256 of what the workflow says, and of what the repository does if it defines the sandbox; in hex. */
+  readonly digest: string
   /**
    * Reads and compiles the policy, once; undefined: the network is open. It is a good part of the work of starting, and
    * can be done while the engine makes the container.
@@ -79,7 +85,8 @@ export async function readPlan(
   options: RunOptions,
 ): Promise<RunPlan> {
   const workflow = await readWorkflow(source)
-  const { flags, repository } = options
+  const { flags } = options
+  const repository = await readRepository(host, source, workflow, options)
   const runtime = findRuntime(host)
   const decision = resolveSpec({
     cli: flags.sandbox ?? undefined,
@@ -104,12 +111,14 @@ export async function readPlan(
     },
     hasFileSecrets: workflow.secrets.some((secret) => secret.as === 'file'),
   })
-  const network = networkOf(source, workflow, decision, options)
+  const network = networkOf(source, workflow, decision, repository)
   let loading: Promise<Policy | undefined> | undefined
   return {
     workflow,
     decision,
     network,
+    repository,
+    digest: specDigest(workflow, decision, repository),
     loadPolicy: () => (loading ??= loadPolicy(source, network)),
     workflowDir: source.file === null ? host.cwd : path.dirname(source.file),
     engine: runtime && openEngine(runtime, decision, options.control.signal),
@@ -133,7 +142,7 @@ function networkOf(
   source: RunSource,
   workflow: Workflow,
   decision: SpecDecision,
-  { repository }: RunOptions,
+  repository: RepositorySandbox | undefined,
 ): RunNetwork {
   // A policy beside a command line is a base of its own: nothing is defaulted.
   if (source.policy !== null) return { kind: 'policy', source: undefined, presets: [] }
@@ -142,6 +151,31 @@ function networkOf(
     mode: decision.kind === 'sandboxed' ? decision.mode : 'none',
     ...(repository && { repository }),
   })
+}
+
+/** The sandbox that the repository defines, unless the workflow names its own: then nobody looks. */
+async function readRepository(
+  host: SandboxHost,
+  { repository }: RunSource,
+  { sandbox }: Workflow,
+  options: RunOptions,
+): Promise<RepositorySandbox | undefined> {
+  if (options.repository !== undefined) return options.repository
+  const isOwn = sandbox?.image !== undefined || sandbox?.build !== undefined
+  if (isOwn || repository === null || repository === undefined) return undefined
+  if (!definesSandbox(repository)) return undefined
+  const { loadRepository } = await import('./devcontainer/load-repository.ts')
+  const { workspace, operatorEnv } = options
+  return loadRepository({ host, repository, workspace, operatorEnv })
+}
+
+function specDigest(
+  { digest }: Workflow,
+  decision: SpecDecision,
+  repository: RepositorySandbox | undefined,
+): string {
+  if (repository?.digest === undefined || decision.kind !== 'sandboxed') return digest
+  return decision.container.from === 'repository' ? digestOf([digest, repository.digest]) : digest
 }
 
 async function readWorkflow(source: RunSource): Promise<Workflow> {

@@ -43,6 +43,8 @@ export const runRecordSchema = z.object({
     policy: z.string().nullable(),
     command: z.array(z.string()).nullable(),
     preset_dirs: z.array(z.string()),
+    /** The folder of the repository that may define the sandbox; null if there is none. */
+    repository: z.string().nullable().optional(),
   }),
   /** What the command line said beside the workflow; `resume` says it again. */
   flags: z.object({

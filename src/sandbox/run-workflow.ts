@@ -38,7 +38,7 @@ export async function runWorkflow(
     container: null,
     source,
     flags: options.flags,
-    spec_digest: plan.workflow.digest,
+    spec_digest: plan.digest,
     policy_digest: null,
     checkpoint: { done: [], next: plan.workflow.nodes[0]?.id ?? null },
     exit_code: null,
@@ -61,7 +61,7 @@ export async function resumeRun(
   const plan = await readPlan(host, before.source, options)
   const digest = (await plan.loadPolicy())?.digest ?? null
   const changed = [
-    ...(plan.workflow.digest === before.spec_digest ? [] : ['the workflow']),
+    ...(plan.digest === before.spec_digest ? [] : ['the workflow']),
     // A run that ended before it had read its policy has none to compare with.
     ...(before.policy_digest === null || digest === before.policy_digest ? [] : ['its policy']),
   ]
@@ -73,7 +73,7 @@ export async function resumeRun(
   }
   const handle = reopenRun(host, id)
   const fresh = { failure_code: null, error: null, retry_class: null }
-  handle.update({ ...fresh, spec_digest: plan.workflow.digest })
+  handle.update({ ...fresh, spec_digest: plan.digest })
   return drivePlan(host, plan, handle, options)
 }
 

@@ -27,7 +27,7 @@ export interface SandboxCommands {
   hold(next: readonly [NodeSpec, number] | undefined): void
   start(node: NodeSpec, index: number): NodeProcess
   /** @throws {EgressError} OPTION_INVALID if its user and that of the nodes cannot have the same variables */
-  postCreate(command: string | readonly string[], user: string): ContainerNode
+  postCreate(command: string | readonly string[], user: string, index: number): ContainerNode
   /** @throws {EgressError} SANDBOX_SETUP_FAILED */
   writeSecrets(signal: AbortSignal): Promise<void>
 }
@@ -37,6 +37,8 @@ interface CommandPlace {
   readonly driver: Driver
   readonly layout: Layout
   readonly scratch: Scratch
+  /** What the repository adds to the environment. */
+  readonly repositoryEnv: Readonly<Record<string, string>>
   /** The id of the container. */
   readonly container: string
   /** Undefined: past no proxy. */
@@ -46,11 +48,12 @@ interface CommandPlace {
 /** The commands of a sandbox. What they need of files on the host is made here. */
 export function openCommands(
   request: SandboxRequest,
-  { driver, layout, scratch, container, proxyUrl }: CommandPlace,
+  { driver, layout, scratch, repositoryEnv, container, proxyUrl }: CommandPlace,
 ): SandboxCommands {
   const { secrets, interactive, tty, stdio } = request
   const { envFile, shellFile } = splitEnvironment({
     ...(layout.home !== undefined && { HOME: layout.home }),
+    ...repositoryEnv,
     ...environmentOf(request, proxyUrl),
   })
   const exec: ExecSpec = {
@@ -80,9 +83,9 @@ export function openCommands(
       const plain = nodeOf(index, node.command)
       return startContainerNode({ ...plain, exec: { ...plain.exec, interactive, tty } }, stdio)
     },
-    postCreate(command, user) {
+    postCreate(command, user, index) {
       assertReadable(shellFile, user, exec.user)
-      const node = nodeOf(POST_CREATE_INDEX, command)
+      const node = nodeOf(POST_CREATE_INDEX + index, command)
       // Its home is its own.
       const file =
         user === exec.user ? exec.envFile : scratch.write('post-create-env', envFile, 0o600)

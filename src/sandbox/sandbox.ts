@@ -4,6 +4,7 @@ import type { DoorChoice } from '../door/door.ts'
 import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { Driver, ImageInfo, RunningContainer } from './driver.ts'
 import { DIFFERENCES } from './drivers/differences.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
@@ -12,8 +13,11 @@ import type { Knobs } from './knobs.ts'
 import { containerName, runLabels } from './labels.ts'
 import { type Layout, layOut, layoutSpec } from './layout.ts'
 import type { NodeProcess } from './node-process.ts'
+import { type RepositoryEnvironment, repositoryEnvironment } from './repository-env.ts'
+import { reportLayout, reportRepository } from './report.ts'
+import { orLost } from './lost.ts'
 import { runPhase } from './phase.ts'
-import { runPostCreate } from './post-create.ts'
+import { postCreatesOf, runPostCreate } from './post-create.ts'
 import type { RunControl } from './run-control.ts'
 import { otherGuards, type RunHandle } from './run-store.ts'
 import { openCommands } from './sandbox-commands.ts'
@@ -35,6 +39,8 @@ export interface SandboxRequest {
   readonly image: string
   /** What the engine answers about the image, if it was asked already. */
   readonly inspected: Promise<ImageInfo | undefined> | undefined
+  /** What the repository says, if it defines the sandbox. */
+  readonly repository: Devcontainer | undefined
   readonly workspace: string
   readonly workflowDir: string
   /** False: the network is open. */
@@ -96,25 +102,38 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   handle.update({ scratch: scratch.path })
   const image = await phase('pull', (signal) => findImage(driver, request, signal))
   const layout = layOut({ ...request, host, image, scratch })
-  report(layout, request, emit)
+  reportLayout(layout, request, emit)
+  const repositoryEnv =
+    request.repository && repositoryEnvironment(request.repository, image.env, layout.workdir)
+  if (request.repository) reportRepository(request.repository, repositoryEnv, request, emit)
   const guard = await guardOf(layout, tools)
   handle.writeGuard(JSON.stringify(guard))
-  teardown.add('workspace', () => {
+  teardown.add('workspace', (left) => {
+    // What a container that works on leaves there is for the reaper to find, which needs the guard as it is.
+    if (left.includes(containerName(handle.record.id))) return undefined
     const changed = settleGuard(guard, handle.record.id)
     handle.removeGuard()
     if (changed) emit({ type: 'sandbox_git_metadata_changed', data: changed })
     return changed?.failed.map(({ path, reason }) => `${path}: ${reason}`)
   })
   const starting = phase('create', (signal) =>
-    startContainer(request, tools, { image, layout, scratch }, signal),
+    startContainer(request, tools, { image, layout, scratch, repositoryEnv }, signal),
   )
   const [container, policy] = await both(starting, afterStart(request.loadPolicy))
   handle.update({ container: container.id })
   const commandsPast = (proxyUrl: string | undefined) =>
-    openCommands(request, { driver, layout, scratch, container: container.id, proxyUrl })
+    openCommands(request, {
+      driver,
+      layout,
+      scratch,
+      repositoryEnv: repositoryEnv?.env ?? {},
+      container: container.id,
+      proxyUrl,
+    })
   // While its door is placed and proven, the sandbox has no way out at all.
   const sealed = isSealed(request) ? commandsPast(DOOR_URL) : undefined
-  if (request.block?.postCreate === undefined) sealed?.hold(nextNode(request, handle))
+  const postCreates = postCreatesOf(request, layout.user.user, image)
+  if (postCreates.length === 0) sealed?.hold(nextNode(request, handle))
   const network = await phase('door', (signal) =>
     openNetwork(request, tools, { container, scratch, policy }, signal),
   )
@@ -131,24 +150,26 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
       door: network.kind,
     },
   })
+  const lost = Promise.race([
+    container.ended.then(() => 'the container of the run has ended'),
+    ...(network.lost ? [network.lost] : []),
+  ]).then((why) => {
+    throw new EgressError('SANDBOX_LOST', why)
+  })
+  lost.catch(() => undefined)
   const commands = sealed ?? commandsPast(network.proxyUrl)
   await phase('create', (signal) => commands.writeSecrets(signal))
-  const { postCreate } = request.block ?? {}
-  if (postCreate !== undefined) {
-    // As the image's user: it installs what the image's author would have.
-    const user = request.block?.user ?? (image.user || 'root')
-    const node = commands.postCreate(postCreate, user)
-    await phase('post_create', (signal) => runPostCreate(node, request.stderr, signal))
+  if (postCreates.length > 0) {
+    await phase('post_create', async (signal) => {
+      let index = 0
+      for (const { atOnce, user } of postCreates) {
+        const nodes = atOnce.map((command) => commands.postCreate(command, user, index++))
+        const running = nodes.map((node) => runPostCreate(node, request.stderr, signal))
+        await orLost(Promise.all(running), lost)
+      }
+    })
   }
-  return {
-    start: (node, index) => commands.start(node, index),
-    lost: Promise.race([
-      container.ended.then(() => 'the container of the run has ended'),
-      ...(network.lost ? [network.lost] : []),
-    ]).then((why) => {
-      throw new EgressError('SANDBOX_LOST', why)
-    }),
-  }
+  return { start: (node, index) => commands.start(node, index), lost }
 }
 
 /** The guard of a layout. Other runs may work in the same workspace, or may have been killed there. */
@@ -195,28 +216,6 @@ async function findImage(
   throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${name} is gone again`)
 }
 
-function report(
-  { user, hostState, notes }: Layout,
-  request: SandboxRequest,
-  emit: SandboxTools['emit'],
-): void {
-  for (const note of notes) request.say(note)
-  if (hostState) {
-    const mounts = hostState.mounts.map(({ source, target, readOnly }) => ({
-      source,
-      target,
-      read_only: readOnly,
-    }))
-    const data = { mounts, skipped: hostState.skipped.map((one) => ({ ...one })) }
-    emit({ type: 'sandbox_host_state_mounted', data })
-  }
-  if (user.remap) emit({ type: 'sandbox_user_remap', data: user.remap })
-  if (user.mismatch) {
-    request.say(`warning: user ${user.mismatch.user}: ${user.mismatch.message}`)
-    emit({ type: 'sandbox_uid_mismatch_warning', data: user.mismatch })
-  }
-}
-
 /** True if the container has no network, so that a door is the one way out. */
 function isSealed({ hasPolicy, door }: SandboxRequest): boolean {
   return hasPolicy && door !== 'advisory'
@@ -235,7 +234,12 @@ function nextNode(
 async function startContainer(
   request: SandboxRequest,
   { host, runtime, driver, handle, teardown }: SandboxTools,
-  parts: { image: ImageInfo; layout: Layout; scratch: Scratch },
+  parts: {
+    image: ImageInfo
+    layout: Layout
+    scratch: Scratch
+    repositoryEnv: RepositoryEnvironment | undefined
+  },
   signal: AbortSignal,
 ): Promise<RunningContainer> {
   const name = containerName(handle.record.id)
@@ -252,6 +256,8 @@ async function startContainer(
       network: isSealed(request) ? 'none' : 'bridge',
       idFile: parts.scratch.idFile,
       seccompFile: parts.scratch.write('seccomp.json', seccompProfile(), 0o600),
+      unsetEnv: parts.repositoryEnv?.unset ?? [],
+      engineArgs: request.repository?.engineArgs ?? [],
       pidsLimit: request.pidsLimit,
       memoryBytes: request.memoryBytes,
       ...layoutSpec(parts.layout),

@@ -14,6 +14,8 @@ export interface BuildSpec {
   readonly dockerfile: string
   readonly context: string
   readonly args: Readonly<Record<string, string>>
+  /** The stage to build; undefined: the last one. */
+  readonly target?: string | undefined
 }
 
 /** A folder or file of the host in the sandbox. */

@@ -1,8 +1,10 @@
 /** One thing that was made and has to go again. */
 interface Step {
   readonly name: string
-  /** Answers what could not be removed. */
-  readonly undo: () => Promise<readonly string[] | void> | readonly string[] | void
+  /** Is told what is left so far, and answers what it could not remove. */
+  readonly undo: (
+    left: readonly string[],
+  ) => Promise<readonly string[] | void> | readonly string[] | void
 }
 
 /**
@@ -27,7 +29,7 @@ export class Teardown {
     const left: string[] = []
     for (let step = this.#steps.pop(); step; step = this.#steps.pop()) {
       try {
-        left.push(...((await step.undo()) ?? []))
+        left.push(...((await step.undo(left)) ?? []))
       } catch (error) {
         left.push(`${step.name}: ${error instanceof Error ? error.message : String(error)}`)
       }

@@ -23,13 +23,15 @@ export function isEnvName(text: string): boolean {
   return ENV_NAME.test(text) && text !== '__proto__'
 }
 
-function isUser(text: string): boolean {
+/** True for who a command may run as: a name of a passwd file, or numbers. */
+export function isUser(text: string): boolean {
   return (
     USER.test(text) && !text.split(':').some((part) => /^\d/.test(part) && Number(part) > MAX_ID)
   )
 }
 
-function isWorkspaceFolder(text: string): boolean {
+/** True for a place inside where a workspace may stand. */
+export function isWorkspaceFolder(text: string): boolean {
   if (!text.startsWith('/') || text === '/' || text.endsWith('/')) return false
   if (path.posix.normalize(text) !== text || hasControls(text)) return false
   return !KERNEL_TREES.some((tree) => text === tree || text.startsWith(`${tree}/`))

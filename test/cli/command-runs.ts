@@ -91,6 +91,7 @@ void tap.test('a run whose process is gone is an orphan, until it is reaped', as
     },
   )
   const { id } = handle.record
+  handle.writeGuard('{ broken')
   t.match((await runCli(['runs', 'list'], '', { host })).stdout, /orphaned {10}lost\n/)
   t.match(await runCli(['runs', 'stop', id], '', { host }), {
     code: 4,
@@ -98,6 +99,11 @@ void tap.test('a run whose process is gone is an orphan, until it is reaped', as
   })
   const reaped = await runCli(['reap'], '', { host })
   t.strictSame(reaped.stdout, 'containers removed: 0, runs settled: 1\n')
+  t.match(
+    reaped.stderr,
+    /its workspace/,
+    'a guard that cannot be read is told, and holds nobody up',
+  )
   t.match(
     (await runCli(['runs', 'list'], '', { host })).stdout,
     /failed_resumable {2}lost {2}RUN_ORPHANED/,

@@ -35,6 +35,9 @@ const SPEC: ContainerSpec = {
   tmpfs: [{ target: '/s', mode: '0700', owner: undefined, sizeBytes: 64, executable: false }],
   idFile: '/t/cid',
   seccompFile: '/t/seccomp.json',
+  unsetEnv: ['X'],
+  volumes: [],
+  engineArgs: ['--shm-size=1g'],
   pidsLimit: 10,
   memoryBytes: 20,
 }

@@ -48,6 +48,12 @@ const FULL: { readonly [T in EventType]: Required<EventData<T>> } = {
   sandbox_skipped: { reason: 'mode-none', code: 'C128', file_secrets_dropped: true },
   sandbox_refused: { failure_code: 'SANDBOX_DRIVER_UNAVAILABLE', message: 'x' },
   sandbox_network_defaulted: { preset: 'iterion-default', source: '.devcontainer.json' },
+  sandbox_devcontainer_read: {
+    file: '.devcontainer.json',
+    ignored: [{ key: 'features', reason: 'not supported' }],
+    withheld: ['GITHUB_TOKEN'],
+  },
+  sandbox_env_denied: { source: 'image', names: ['OPENAI_BASE_URL'] },
   sandbox_network_sealed: { door: 'sidecar', strength: 'container' },
   sandbox_network_advisory: { message: 'x' },
   sandbox_host_state_mounted: {
@@ -91,6 +97,8 @@ const REQUIRED: { readonly [T in EventType]: readonly (keyof EventData<T>)[] } =
   sandbox_skipped: ['reason'],
   sandbox_refused: ['failure_code', 'message'],
   sandbox_network_defaulted: ['preset', 'source'],
+  sandbox_devcontainer_read: ['file', 'ignored', 'withheld'],
+  sandbox_env_denied: ['source', 'names'],
   sandbox_network_sealed: ['door', 'strength'],
   sandbox_network_advisory: ['message'],
   sandbox_host_state_mounted: ['mounts', 'skipped'],

@@ -89,7 +89,7 @@ export function helpersOf(parent: number): string[] {
       if (!/^\d+$/.test(pid)) return false
       const isChild =
         readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent)
-      return isChild && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('netns-helper.js')
+      return isChild && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('netns-helper.cjs')
     } catch {
       return false
     }

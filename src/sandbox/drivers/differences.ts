@@ -8,6 +8,8 @@ export interface RuntimeDifferences {
   readonly copiesProxyVariables: boolean
   /** The command line of docker hands on the proxies of its `config.json`, which podman does not read. */
   readonly copiesConfiguredProxies: boolean
+  /** How a variable of the image is taken away: docker by its name alone, podman by a flag for it. */
+  readonly takesAway: '--env' | '--unsetenv'
   /** Who holds the capabilities that are added to a container: in podman every user, not root alone. */
   readonly arms: 'root' | 'everybody'
   /** docker lets every user of a container listen on low ports; podman starts at 1024. */
@@ -25,6 +27,7 @@ export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
     hasInit: true,
     copiesProxyVariables: false,
     copiesConfiguredProxies: true,
+    takesAway: '--env',
     arms: 'root',
     opensLowPorts: true,
     tmpfsOwner: 'numbers',
@@ -35,6 +38,7 @@ export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
     hasInit: false,
     copiesProxyVariables: true,
     copiesConfiguredProxies: false,
+    takesAway: '--unsetenv',
     arms: 'everybody',
     opensLowPorts: false,
     tmpfsOwner: 'user',

@@ -1,7 +1,9 @@
+import { posix } from 'node:path'
 import type { RuntimeName } from '../../door/container-runtime.ts'
 import type { ContainerSpec, ExecSpec, TmpfsMount } from '../driver.ts'
-import { mountArg } from '../mounts.ts'
+import { csvField, mountArg } from '../mounts.ts'
 import { DIFFERENCES, type RuntimeDifferences } from './differences.ts'
+import { PASSED } from './find-runtime.ts'
 
 /**
  * What root inside a sandbox may do, so that package managers work there: give files away, step over permissions, take
@@ -62,6 +64,8 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     ...(differences.copiesProxyVariables ? ['--http-proxy=false'] : []),
     // A name without a value takes the variable away: its value may hold a password.
     ...(differences.copiesConfiguredProxies ? PROXY_VARIABLES.map((name) => `--env=${name}`) : []),
+    // What the image may not say.
+    ...spec.unsetEnv.map((name) => takeAway(name, differences)),
     ...(differences.opensLowPorts || spec.network !== 'none'
       ? []
       : ['--sysctl=net.ipv4.ip_unprivileged_port_start=0']),
@@ -69,10 +73,20 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     `--workdir=${spec.workdir}`,
     ...spec.tmpfs.map((one) => `--tmpfs=${tmpfsArg(one, differences)}`),
     ...spec.mounts.map((one) => `--mount=${mountArg(one)}`),
+    ...spec.engineArgs,
     spec.image,
     // A shell that waits for `cat` collects orphans as well.
     ...(differences.hasInit ? ['-'] : ['-c', 'cat -; exit']),
   ]
+}
+
+/** Where programs are found if nobody says otherwise: what engines take themselves. */
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** A variable that the engine's command line has itself would be handed over by its name. */
+function takeAway(name: string, { takesAway }: RuntimeDifferences): string {
+  if (name === 'PATH') return `--env=${name}=${DEFAULT_PATH}`
+  return takesAway === '--env' && PASSED.test(name) ? `--env=${name}=` : `${takesAway}=${name}`
 }
 
 /** Where a user who is not root would hold what is meant for root, a container of such a user has none of it. */
@@ -104,4 +118,25 @@ function tmpfsArg(
   if (owner && tmpfsOwner === 'user') options.push('U')
   if (fillsTmpfs) options.push('notmpcopyup')
   return `${target}:${[...options, `size=${sizeBytes}`].join(',')}`
+}
+
+/**
+ * The image's volumes, with the labels of the container: an engine that starts after a crash removes the container and
+ * may forget its volumes, and without labels nobody would know whose they are.
+ */
+export function volumeArgs(
+  { labels, mounts, tmpfs }: ContainerSpec,
+  folders: readonly string[],
+  isLabelled: boolean,
+): string[] {
+  const isTaken = new Set([...mounts, ...tmpfs].map(({ target }) => posix.normalize(target)))
+  const said = Object.entries(isLabelled ? labels : {}).map(
+    ([name, value]) => `volume-label=${name}=${value}`,
+  )
+  return folders
+    .filter((folder) => folder.startsWith('/') && !/\p{Cc}/u.test(folder))
+    .map((folder) => posix.join(folder, '.'))
+    .filter((folder) => folder !== '/' && !isTaken.has(folder))
+    .map((folder) => ['type=volume', `target=${folder}`, ...said].map(csvField).join(','))
+    .map((mount) => `--mount=${mount}`)
 }

@@ -1,13 +1,14 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { type ContainerRuntime, runtimeCommand } from '../../door/container-runtime.ts'
 import { signalGroup } from '../../door/spawn.ts'
 import { EgressError } from '../../errors.ts'
 import { parseIpv4 } from '../../policy/address.ts'
 import type { ContainerSpec, Driver, RunningContainer } from '../driver.ts'
+import type { EngineRemains } from '../orphans.ts'
 import { DIFFERENCES } from './differences.ts'
-import { execArgs, runArgs } from './docker-args.ts'
+import { execArgs, runArgs, volumeArgs } from './docker-args.ts'
 
 /** How long the first process may take to end once its pipe is closed, in milliseconds. */
 const STOP_GRACE_MS = 3_000
@@ -22,20 +23,28 @@ const SILENCE_MS = 2_500
 /** How often it is looked at whether a removal that somebody else began is done, in milliseconds. */
 const LOOK_MS = 200
 
+/** What is asked about an image: its id, its user, the folders that are volumes, its environment. */
+const IMAGE_FORMAT = '{{.Id}} {{json .Config.User}}, {{json .Config.Volumes}}, {{json .Config.Env}}'
+type ImageConfig = [user: string, volumes: object | null, env: string[] | null]
+
 const UNREACHABLE =
   /cannot connect to the docker daemon|is the docker daemon running|permission denied while trying to connect|error during connect|dial unix|unable to connect to podman/i
 const NO_SUCH_IMAGE = /no such image|image not known/i
+const NO_SUCH_VOLUME = /no such volume/i
 const NO_SUCH_CONTAINER = /no such container|no container with (?:name or )?id/i
 /** `--rm` got there first. */
 const IN_PROGRESS = /removal of container .* is already in progress/i
 
 /** A driver over the command line of docker or podman. */
-export function createDockerDriver(runtime: ContainerRuntime): Driver {
+export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRemains {
   const command = (args: readonly string[], options: Parameters<typeof runtimeCommand>[2] = {}) =>
     runtimeCommand(runtime, args, { timeoutMs: ASK_TIMEOUT_MS, ...options })
 
   /** The command lines that stand for a program in a container. */
   const clients = new Set<ChildProcess>()
+
+  /** The folders of images that are volumes, by the image's id. */
+  const imageVolumes = new Map<string, readonly string[]>()
 
   /** The ids and names of containers. */
   const list = async (filter: readonly string[], timeoutMs: number): Promise<string[][]> => {
@@ -85,12 +94,15 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
   return {
     async inspectImage(image, signal) {
       const { code, stdout, stderr } = await command(
-        ['image', 'inspect', '--format', '{{.Id}} {{json .Config.User}}', image],
+        ['image', 'inspect', '--format', IMAGE_FORMAT, image],
         { signal },
       )
       if (code === 0) {
-        const [id = '', user = '""'] = stdout.trim().split(' ')
-        return { id, user: String(JSON.parse(user)) }
+        const space = stdout.indexOf(' ')
+        const id = stdout.slice(0, space)
+        const [user, volumes, env] = JSON.parse(`[${stdout.slice(space)}]`) as ImageConfig
+        imageVolumes.set(id, Object.keys(volumes ?? {}))
+        return { id, user, env: variablesOf(env ?? []) }
       }
       if (NO_SUCH_IMAGE.test(stderr)) return undefined
       throw engineError(runtime, stderr)
@@ -107,13 +119,23 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
       )
     },
 
-    start: (spec, signal) =>
-      startContainer(runtime, spec, signal, async (containers, timeoutMs) => {
+    start: (spec, signal) => {
+      const args = runArgs(spec, runtime.name)
+      // Only an engine that is a process of its own can crash.
+      const canCrash = runtime.name === 'docker'
+      const folders = [
+        ...(canCrash ? (imageVolumes.get(spec.image) ?? []) : []),
+        ...spec.volumes.map(({ target }) => target),
+      ]
+      const volumes = volumeArgs(spec, [...new Set(folders)], canCrash)
+      args.splice(args.lastIndexOf(spec.image), 0, ...volumes)
+      return startContainer(runtime, spec, args, signal, async (containers, timeoutMs) => {
         const left = await remove(containers, timeoutMs)
         // The engine does not answer, so they would wait as long as it is silent.
         if (left.length > 0) for (const client of clients) signalGroup(client, 'SIGKILL')
         return left
-      }),
+      })
+    },
 
     exec(spec, stdio) {
       const client = runtime.spawn(runtime.program, [...runtime.globalArgs, ...execArgs(spec)], {
@@ -142,6 +164,27 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
 
     remove,
 
+    hasProcess,
+
+    async removeVolumes(label, isOrphan) {
+      const filter = ['--filter', `label=${label}`, '--filter', 'dangling=true']
+      const listed = await command(['volume', 'ls', '--quiet', ...filter], {
+        timeoutMs: LIST_TIMEOUT_MS,
+      })
+      if (listed.code !== 0) throw engineError(runtime, listed.stderr)
+      const names = listed.stdout.split('\n').filter((line) => line !== '')
+      if (names.length === 0) return []
+      const args = ['volume', 'inspect', '--format', '{{.Name}} {{json .Labels}}', ...names]
+      const { stdout } = await command(args, { timeoutMs: LIST_TIMEOUT_MS })
+      const orphans = labelled(stdout).filter(({ labels }) => isOrphan(labels))
+      const left: string[] = []
+      for (const { id } of orphans) {
+        const { code, stderr } = await command(['volume', 'rm', id])
+        if (code !== 0 && !NO_SUCH_VOLUME.test(stderr)) left.push(id)
+      }
+      return left
+    },
+
     async list(label, except) {
       const all = await list(['--filter', `label=${label}`], LIST_TIMEOUT_MS)
       const found = all.filter(([, name]) => name !== except)
@@ -152,28 +195,58 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver {
       const { stdout, stderr, stopped } = await command(args, { timeoutMs: LIST_TIMEOUT_MS })
       // One that is gone by now is no failure.
       if (stopped || UNREACHABLE.test(stderr)) throw engineError(runtime, stderr)
-      return stdout.split('\n').flatMap((line) => {
-        const space = line.indexOf(' ')
-        if (space === -1) return []
-        const labels = JSON.parse(line.slice(space + 1)) as Record<string, string> | null
-        return [{ id: line.slice(0, space), labels: labels ?? {} }]
-      })
+      return labelled(stdout)
     },
   }
+}
+
+/** The environment of an image, which is a list of `NAME=VALUE`. */
+function variablesOf(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    lines.map((line): [string, string] => {
+      const [name = '', ...value] = line.split('=')
+      return [name, value.join('=')]
+    }),
+  )
+}
+
+/** True if a process of a container is there, whatever the engine says: its control group is named for the container. */
+function hasProcess(container: string): boolean {
+  if (!/^[\da-f]+$/.test(container)) return false
+  const group = new RegExp(`(?:/|docker-|libpod-)${container}(?:\\.scope)?(?:/|$)`, 'm')
+  return readdirSync('/proc').some((pid) => {
+    try {
+      return /^\d+$/.test(pid) && group.test(readFileSync(`/proc/${pid}/cgroup`, 'utf8'))
+    } catch {
+      // It has ended.
+      return false
+    }
+  })
+}
+
+/** Reads lines of an id and labels. */
+function labelled(text: string): { id: string; labels: Record<string, string> }[] {
+  return text.split('\n').flatMap((line) => {
+    const space = line.indexOf(' ')
+    if (space === -1) return []
+    const labels = JSON.parse(line.slice(space + 1)) as Record<string, string> | null
+    return [{ id: line.slice(0, space), labels: labels ?? {} }]
+  })
 }
 
 /** Starts the container, and knows that it runs when its first process gives back what it was told. */
 async function startContainer(
   runtime: ContainerRuntime,
   spec: ContainerSpec,
+  args: readonly string[],
   signal: AbortSignal,
   remove: Driver['remove'],
 ): Promise<RunningContainer> {
-  const child = runtime.spawn(
-    runtime.program,
-    [...runtime.globalArgs, ...runArgs(spec, runtime.name)],
-    { env: runtime.env, stdio: ['pipe', 'pipe', 'pipe'], detached: true },
-  )
+  const child = runtime.spawn(runtime.program, [...runtime.globalArgs, ...args], {
+    env: runtime.env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  })
   const complaints: string[] = []
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     complaints.push(text)
@@ -221,7 +294,7 @@ async function startContainer(
 
 function startError(runtime: ContainerRuntime, stderr: string): EgressError {
   if (UNREACHABLE.test(stderr)) return engineError(runtime, stderr)
-  const text = lastLine(stderr.replace(/^(?:See|Run) '.*--help'.*$/gm, ''))
+  const text = lastLine(stderr)
   if (/"?cat"?: executable file not found|exec: \\?"cat\\?"/.test(stderr)) {
     return new EgressError(
       'SANDBOX_SETUP_FAILED',
@@ -253,9 +326,8 @@ function engineError({ name }: ContainerRuntime, stderr: string): EgressError {
 function lastLine(text: string): string {
   return (
     text
-      .trim()
       .split('\n')
-      .findLast((line) => line.trim() !== '')
+      .findLast((line) => line.trim() !== '' && !/^(?:See|Run) '.*--help'/.test(line))
       ?.trim()
       .slice(0, 500) ?? ''
   )

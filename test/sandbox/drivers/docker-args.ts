@@ -25,6 +25,9 @@ const SPEC: ContainerSpec = {
   ],
   idFile: '/t/cid',
   seccompFile: '/t/seccomp.json',
+  unsetEnv: [],
+  volumes: [],
+  engineArgs: [],
   pidsLimit: 10,
   memoryBytes: 20,
 }
@@ -128,4 +131,28 @@ void tap.test('the argv of a command, with no value of a variable in it', async 
     execArgs({ ...EXEC, user: '1:2', envFile: '/t/env', interactive: true, tty: true }),
     ['exec', '-i', '-t', '--user=1:2', '--workdir=/w', '--env-file=/t/env', 'c1', 'sh', '-c', 'x'],
   )
+})
+
+void tap.test('a variable is taken away, and never handed over from this program', async (t) => {
+  const spec = { ...SPEC, unsetEnv: ['OPENAI_BASE_URL', 'SSH_AUTH_SOCK', 'PATH', 'Path'] }
+  const path = '--env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+  const added = (runtime: 'docker' | 'podman') =>
+    runArgs(spec, runtime).filter((word) => !runArgs(SPEC, runtime).includes(word))
+  t.strictSame(added('docker'), [
+    '--env=OPENAI_BASE_URL',
+    '--env=SSH_AUTH_SOCK=',
+    path,
+    '--env=Path',
+  ])
+  t.strictSame(added('podman'), [
+    '--unsetenv=OPENAI_BASE_URL',
+    '--unsetenv=SSH_AUTH_SOCK',
+    path,
+    '--unsetenv=Path',
+  ])
+})
+
+void tap.test('words of a repository stand before the image', async (t) => {
+  const words = runArgs({ ...SPEC, engineArgs: ['--shm-size=1g', '--cpus=2'] }, 'docker')
+  t.strictSame(words.slice(-4), ['--shm-size=1g', '--cpus=2', SPEC.image, '-'])
 })
