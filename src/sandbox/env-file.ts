@@ -26,7 +26,10 @@ export function splitEnvironment(env: Readonly<Record<string, string>>): SplitEn
   return { envFile: lines.join(''), shellFile: exports.join('') }
 }
 
-/** The variables that lead programs to the proxy, in both spellings. Only loopback goes past it. */
+/**
+ * The variables that lead programs to the proxy, in both spellings, and the one without which Node.js 22 and 24 do not look
+ * at them. Only loopback goes past it.
+ */
 export function proxyVariables(proxyUrl: string): Record<string, string> {
   const past = 'localhost,127.0.0.1,::1'
   return {
@@ -38,5 +41,6 @@ export function proxyVariables(proxyUrl: string): Record<string, string> {
     https_proxy: proxyUrl,
     all_proxy: proxyUrl,
     no_proxy: past,
+    NODE_USE_ENV_PROXY: '1',
   }
 }

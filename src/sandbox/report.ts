@@ -47,7 +47,10 @@ export function reportRepository(
     data: { file, ignored: ignored.map((one) => ({ ...one })), withheld: [...withheld] },
   })
   for (const { source, names } of env?.denied ?? []) {
-    say(`${source} may not set ${names.join(', ')}; sandbox.env of the workflow may`)
+    // What images say of themselves is often among it: that is for the record.
+    if (source === 'devcontainer') {
+      say(`${file} may not set ${names.join(', ')}; sandbox.env of the workflow may`)
+    }
     emit({ type: 'sandbox_env_denied', data: { source, names: [...names] } })
   }
 }
