@@ -18,7 +18,7 @@ import { readGitPlace } from './git-place.ts'
 import type { SandboxHost } from './host.ts'
 import { type HostState as HostStateMounts, hostState } from './host-state.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
-import { attachmentMounts, checkMounts } from './operator-mounts.ts'
+import { operatorMounts } from './operator-mounts.ts'
 import { realOf, realStat } from './paths.ts'
 import { repositoryMounts, workspaceWish } from './repository-layout.ts'
 import type { Scratch } from './scratch.ts'
@@ -98,8 +98,11 @@ export function layOut(question: LayoutQuestion): Layout {
     workspace: workspace.mount,
     gitFolders: gitFoldersOf(workspace.mount.source),
   }
-  const asked = checkMounts(block?.mounts ?? [], site)
-  const attached = attachmentMounts(workflow.attachments, site)
+  const { mounts: asked, attachments: attached } = operatorMounts(
+    block?.mounts ?? [],
+    workflow.attachments,
+    site,
+  )
   const theirs = repository ? repositoryMounts(repository, site) : NO_MOUNTS
   const writable = [workspace.mount, ...[...asked, ...theirs.binds].filter((one) => !one.readOnly)]
   const git = writable.map((mount) => gitMounts(mount))

@@ -1,5 +1,5 @@
 import { isAbsolute, join } from 'node:path'
-import { type Problem, problemsError } from '../errors.ts'
+import { EgressError, type Problem, problemsError } from '../errors.ts'
 import { type HostPlaces, unsafeSource, unsafeTarget } from './mount-rules.ts'
 import type { BindMount } from './mounts.ts'
 import { isWithin, normalPath, realOf } from './paths.ts'
@@ -68,6 +68,34 @@ export function attachmentMounts(paths: readonly string[], site: MountSite): rea
   })
   if (problems.length > 0) throw problemsError(problems)
   return mounts
+}
+
+/**
+ * Everything that a workflow has bound, judged at once.
+ *
+ * @throws {EgressError} SANDBOX_SPEC_UNSAFE with every entry that is refused
+ */
+export function operatorMounts(
+  mounts: readonly MountSpec[],
+  attachments: readonly string[],
+  site: MountSite,
+): { readonly mounts: readonly BindMount[]; readonly attachments: readonly BindMount[] } {
+  const problems: Problem[] = []
+  const gather = <T>(work: () => readonly T[]): readonly T[] => {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error
+      problems.push(...error.problems)
+      return []
+    }
+  }
+  const found = {
+    mounts: gather(() => checkMounts(mounts, site)),
+    attachments: gather(() => attachmentMounts(attachments, site)),
+  }
+  if (problems.length > 0) throw problemsError(problems)
+  return found
 }
 
 function problemOf(entry: string, reason: string): Problem {

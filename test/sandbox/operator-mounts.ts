@@ -2,7 +2,12 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import { EgressError } from '../../src/errors.ts'
-import { attachmentMounts, checkMounts, type MountSite } from '../../src/sandbox/operator-mounts.ts'
+import {
+  attachmentMounts,
+  checkMounts,
+  type MountSite,
+  operatorMounts,
+} from '../../src/sandbox/operator-mounts.ts'
 
 function testSite(t: Test): MountSite & { readonly root: string } {
   const root = t.testdir({
@@ -151,4 +156,14 @@ void tap.test('attachments are bound read-only where they are', async (t) => {
       'attachments[2]: .. cannot be bound: it is the workspace itself',
     ],
   )
+})
+
+void tap.test('mounts and attachments are refused together', async (t) => {
+  const site = testSite(t)
+  t.match(
+    problems(() => operatorMounts([ask('/')], ['/etc/shadow', '/nowhere'], site)),
+    [/^mounts\[0\]: /, /^attachments\[1\]: /],
+  )
+  const { mounts, attachments } = operatorMounts([ask('../data')], ['../data/a.txt'], site)
+  t.match([mounts.length, attachments.length > 0], [1, true])
 })
