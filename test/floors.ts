@@ -74,8 +74,16 @@ const FLOORS: Readonly<Record<string, Floor>> = {
         'run-plan.ts',
         'sandbox.ts',
       ],
-      'node:crypto': ['digest.ts', 'drivers/docker.ts', 'git-dangers.ts', 'run-store.ts'],
+      'node:crypto': [
+        'build-tag.ts',
+        'digest.ts',
+        'drivers/docker.ts',
+        'git-dangers.ts',
+        'run-store.ts',
+      ],
       'node:fs': [
+        'build-image.ts',
+        'build-tag.ts',
         'devcontainer/find-devcontainer.ts',
         'devcontainer/judge-mounts.ts',
         'drivers/docker.ts',
@@ -98,7 +106,9 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       // The numbers of signals.
       'node:os': ['drive-run.ts', 'node-process.ts'],
       'node:path': ['*'],
+      'node:fs/promises': ['build-tag.ts'],
       'node:stream': ['node-process.ts'],
+      'node:stream/promises': ['build-tag.ts'],
     },
   },
   cli: {

@@ -125,6 +125,16 @@ const data = {
       .array(z.strictObject({ path: z.string(), reason: z.string() }))
       .describe('Such files that could not be put aside: look at them before you use git there.'),
   }),
+  sandbox_build_started: z.strictObject({
+    tag: z.string().describe('The name that the image gets: a digest of what goes into it.'),
+    dockerfile: z.string(),
+    builder: z.enum(['buildx', 'classic']),
+  }),
+  sandbox_build_finished: z.strictObject({ tag: z.string(), image_id: z.string() }),
+  sandbox_build_failed: z.strictObject({
+    tag: z.string(),
+    stderr: z.string().describe('The end of what the builder said, up to 4 KiB.'),
+  }),
   sandbox_setup_slow: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
   sandbox_setup_timeout: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
   sandbox_stopped: z.strictObject({

@@ -4,7 +4,7 @@ import type { Phase } from './phase.ts'
 
 /** The variable that bounds a phase. */
 interface KnobRow {
-  readonly name: Exclude<Phase['name'], 'build'>
+  readonly name: Phase['name']
   /** The variable; it holds a Go duration. */
   readonly knob: string
   /** In milliseconds. */
@@ -17,6 +17,7 @@ const MAX_MS = 24 * 60 * MINUTE_MS
 /** Every bound of the set-up, in the order of the phases. */
 export const KNOBS: readonly KnobRow[] = [
   { name: 'pull', knob: 'ITERION_SANDBOX_PULL_TIMEOUT', defaultMs: 10 * MINUTE_MS },
+  { name: 'build', knob: 'ITERION_SANDBOX_BUILD_TIMEOUT', defaultMs: 30 * MINUTE_MS },
   { name: 'create', knob: 'ITERION_SANDBOX_CREATE_TIMEOUT', defaultMs: 2 * MINUTE_MS },
   { name: 'door', knob: 'ITERION_SANDBOX_DOOR_TIMEOUT', defaultMs: 30_000 },
   {

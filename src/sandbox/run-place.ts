@@ -1,11 +1,14 @@
+import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { EventData } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { BuildInput } from './build-tag.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
 import { readKnobs } from './knobs.ts'
 import { readLimits } from './limits.ts'
 import type { SandboxedSpec } from './resolve-spec.ts'
+import type { BuildSpec } from './spec.ts'
 import type { RunOptions, RunPlan } from './run-plan.ts'
 
 /**
@@ -71,12 +74,6 @@ async function sandboxPlace(
     tools.emit({ type: 'sandbox_refused', data: refusal(container.fault) })
     throw container.fault
   }
-  if (!('image' in container)) {
-    throw new EgressError(
-      'WORKFLOW_SHAPE',
-      `${workflow.file}: sandbox.build is not built by this version yet; build the image and name it with image`,
-    )
-  }
   const { setUpSandbox } = await import('./sandbox.ts')
   const { readSecrets } = await import('./secrets.ts')
   const { knobs, warnings } = readKnobs(host.env)
@@ -88,7 +85,7 @@ async function sandboxPlace(
       workflow,
       block: workflow.sandbox,
       hostState: decision.hostState,
-      image: container.image,
+      image: 'image' in container ? container.image : buildInput(container.build, plan.workflowDir),
       inspected: engine.image,
       repository: container.from === 'repository' ? plan.repository?.devcontainer : undefined,
       workflowDir: plan.workflowDir,
@@ -110,6 +107,12 @@ async function sandboxPlace(
     }
     throw error
   })
+}
+
+/** A build with absolute paths: relative ones start at the folder of the workflow. */
+function buildInput({ dockerfile, context, args, target }: BuildSpec, folder: string): BuildInput {
+  const absolute = (one: string) => (path.isAbsolute(one) ? one : path.join(folder, one))
+  return { dockerfile: absolute(dockerfile), context: absolute(context), args, target }
 }
 
 function refusal({ code, message, at }: EgressError): EventData<'sandbox_refused'> {

@@ -1,16 +1,22 @@
-import { DOOR_HOST, DOOR_PORT, type DoorKind } from '../door/door.ts'
+import { type Door, DOOR_HOST, DOOR_PORT, type DoorKind } from '../door/door.ts'
 import type { Policy } from '../policy/policy.ts'
 import { createToken } from '../proxy/authenticate.ts'
 import type { RunningContainer } from './driver.ts'
 import { runLabels } from './labels.ts'
 import type { SandboxRequest, SandboxTools } from './sandbox.ts'
 import type { Scratch } from './scratch.ts'
+import type { Teardown } from './teardown.ts'
 
 const ADVISORY =
   'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
 
 /** The proxy as a sealed sandbox sees it. */
 export const DOOR_URL = `http://${DOOR_HOST}:${DOOR_PORT}`
+
+/** True if the container has no network, so that a door is the one way out. */
+export function isSealed({ hasPolicy, door }: SandboxRequest): boolean {
+  return hasPolicy && door !== 'advisory'
+}
 
 /** How the sandbox reaches out. */
 export interface SandboxNetwork {
@@ -33,27 +39,44 @@ export async function openNetwork(
   signal: AbortSignal,
 ): Promise<SandboxNetwork> {
   const { container, scratch, policy } = parts
-  const { host, emit, teardown } = tools
+  const { emit, teardown } = tools
   if (request.hasPolicy !== (policy !== undefined)) throw new TypeError('a policy was lost')
   if (policy === undefined) return { kind: 'none', proxyUrl: undefined }
+  if (request.door === 'advisory')
+    return openAdvisory(request, tools, { container, policy }, signal)
+  const door = await openDoor(request, tools, { container, scratch, policy, teardown }, signal)
+  emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
+  const lost = door.lost?.then(() => 'the door of the run has ended')
+  return { kind: door.kind, proxyUrl: DOOR_URL, ...(lost && { lost }) }
+}
+
+/**
+ * Places a door in a container that has no network, serves it by a policy, and proves that it is the only way out.
+ *
+ * @throws {EgressError} SANDBOX_DOOR_FAILED
+ */
+export async function openDoor(
+  request: SandboxRequest,
+  tools: SandboxTools,
+  parts: {
+    container: RunningContainer
+    scratch: Scratch
+    policy: Policy
+    /** What undoes it. */
+    teardown: Teardown
+  },
+  signal: AbortSignal,
+): Promise<Door> {
+  const { container, scratch, policy, teardown } = parts
+  const { host, emit } = tools
   const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
-  const isAdvisory = request.door === 'advisory'
-  const token = isAdvisory ? createToken() : undefined
   const proxy = createEgressProxy({
     policy,
     resolver: host.resolver,
     onEvent: emit,
     now: host.now,
-    ...(token !== undefined && { token }),
   })
   teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
-  if (isAdvisory) {
-    const gateway = await tools.driver.bridgeGateway(container.id, signal)
-    const { port } = await proxy.listen({ host: gateway, port: 0 })
-    request.say(`warning: ${ADVISORY}`)
-    emit({ type: 'sandbox_network_advisory', data: { message: ADVISORY } })
-    return { kind: 'advisory', proxyUrl: `http://agent:${token ?? ''}@${gateway}:${port}` }
-  }
   const { placeDoor } = await import('../door/place-door.ts')
   const door = await placeDoor(request.door, {
     runtime: tools.runtime,
@@ -70,7 +93,29 @@ export async function openNetwork(
   })
   for (const server of door.servers) proxy.attach(server)
   await door.probe()
-  emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
-  const lost = door.lost?.then(() => 'the door of the run has ended')
-  return { kind: door.kind, proxyUrl: DOOR_URL, ...(lost && { lost }) }
+  return door
+}
+
+/** A proxy that only variables point to. */
+async function openAdvisory(
+  request: SandboxRequest,
+  { host, driver, emit, teardown }: SandboxTools,
+  { container, policy }: { container: RunningContainer; policy: Policy },
+  signal: AbortSignal,
+): Promise<SandboxNetwork> {
+  const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
+  const token = createToken()
+  const proxy = createEgressProxy({
+    policy,
+    resolver: host.resolver,
+    onEvent: emit,
+    now: host.now,
+    token,
+  })
+  teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
+  const gateway = await driver.bridgeGateway(container.id, signal)
+  const { port } = await proxy.listen({ host: gateway, port: 0 })
+  request.say(`warning: ${ADVISORY}`)
+  emit({ type: 'sandbox_network_advisory', data: { message: ADVISORY } })
+  return { kind: 'advisory', proxyUrl: `http://agent:${token}@${gateway}:${port}` }
 }

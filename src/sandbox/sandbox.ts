@@ -4,6 +4,7 @@ import type { DoorChoice } from '../door/door.ts'
 import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { BuildInput } from './build-tag.ts'
 import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { Driver, ImageInfo, RunningContainer } from './driver.ts'
 import { DIFFERENCES } from './drivers/differences.ts'
@@ -21,7 +22,7 @@ import { postCreatesOf, runPostCreate } from './post-create.ts'
 import type { RunControl } from './run-control.ts'
 import { otherGuards, type RunHandle } from './run-store.ts'
 import { openCommands } from './sandbox-commands.ts'
-import { DOOR_URL, openNetwork } from './sandbox-network.ts'
+import { DOOR_URL, isSealed, openNetwork } from './sandbox-network.ts'
 import { createScratch, type Scratch } from './scratch.ts'
 import type { Secrets } from './secrets.ts'
 import type { HostState, NodeSpec, SandboxBlock, Workflow } from './spec.ts'
@@ -36,7 +37,8 @@ export interface SandboxRequest {
   readonly workflow: Workflow
   readonly block: SandboxBlock | undefined
   readonly hostState: HostState
-  readonly image: string
+  /** The image, or what it is built from. */
+  readonly image: string | BuildInput
   /** What the engine answers about the image, if it was asked already. */
   readonly inspected: Promise<ImageInfo | undefined> | undefined
   /** What the repository says, if it defines the sandbox. */
@@ -94,13 +96,14 @@ export interface Sandbox {
  */
 export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools): Promise<Sandbox> {
   const { host, control, teardown, driver, handle, emit } = tools
-  const phase = <T>(name: keyof Knobs, work: (signal: AbortSignal) => Promise<T>) =>
+  const phase: RunInPhase = (name, work) =>
     runPhase(request.knobs[name], emit, control.signal, work)
 
   const scratch = createScratch(host.tempRoot)
   teardown.add('scratch', () => scratch.remove())
   handle.update({ scratch: scratch.path })
-  const image = await phase('pull', (signal) => findImage(driver, request, signal))
+  const imageName = await nameImage(request, tools, scratch, phase)
+  const image = await phase('pull', (signal) => findImage(driver, imageName, request, signal))
   const layout = layOut({ ...request, host, image, scratch })
   reportLayout(layout, request, emit)
   const repositoryEnv =
@@ -140,7 +143,7 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   emit({
     type: 'sandbox_started',
     data: {
-      image: request.image,
+      image: imageName,
       image_id: image.id,
       container: container.id,
       runtime: tools.runtime.name,
@@ -198,9 +201,25 @@ async function afterStart(loadPolicy: SandboxRequest['loadPolicy']): Promise<Pol
   return policy
 }
 
+type RunInPhase = <T>(name: keyof Knobs, work: (signal: AbortSignal) => Promise<T>) => Promise<T>
+
+/** The name of the image, which is built if it has to be. */
+async function nameImage(
+  request: SandboxRequest,
+  tools: SandboxTools,
+  scratch: Scratch,
+  phase: RunInPhase,
+): Promise<string> {
+  const { image } = request
+  if (typeof image === 'string') return image
+  const { ensureBuilt } = await import('./build-image.ts')
+  return phase('build', (signal) => ensureBuilt(image, request, tools, scratch, signal))
+}
+
 async function findImage(
   driver: Driver,
-  { image: name, inspected }: SandboxRequest,
+  name: string,
+  { inspected }: SandboxRequest,
   signal: AbortSignal,
 ): Promise<ImageInfo> {
   const aborted = new Promise<never>((_, reject) => {
@@ -214,11 +233,6 @@ async function findImage(
   const pulled = await driver.inspectImage(name, signal)
   if (pulled) return pulled
   throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${name} is gone again`)
-}
-
-/** True if the container has no network, so that a door is the one way out. */
-function isSealed({ hasPolicy, door }: SandboxRequest): boolean {
-  return hasPolicy && door !== 'advisory'
 }
 
 /** The node that the checkpoint leads to, and its number; undefined if none is left. */

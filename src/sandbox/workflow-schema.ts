@@ -68,9 +68,14 @@ const block = z.strictObject({
   image: image.optional(),
   build: z
     .strictObject({
-      dockerfile: filePath.optional().describe('Default: Dockerfile.'),
+      dockerfile: filePath.optional().describe('Default: Dockerfile of the context.'),
       context: filePath.optional().describe('Default: the folder of the workflow file.'),
       args: z.record(z.string(), noNul).optional(),
+      target: z
+        .string()
+        .regex(/^[A-Za-z0-9][\w.-]{0,127}$/, 'the name of a stage')
+        .optional()
+        .describe('Default: the last stage.'),
     })
     .optional(),
   user: z
@@ -136,7 +141,7 @@ export type WorkflowShape = z.infer<typeof workflowSchema>
 const KEYS: readonly [place: RegExp, keys: readonly string[]][] = [
   [/^$/, Object.keys(workflowSchema.shape)],
   [/^sandbox$/, Object.keys(block.shape)],
-  [/^sandbox\.build$/, ['dockerfile', 'context', 'args']],
+  [/^sandbox\.build$/, ['dockerfile', 'context', 'args', 'target']],
   [/^sandbox\.mounts\.\d+$/, Object.keys(mount.shape)],
   [/^secrets\.\d+$/, Object.keys(secret.shape)],
   [/^secrets\.\d+\.from$/, ['env', 'file']],

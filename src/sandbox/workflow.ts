@@ -72,9 +72,10 @@ function readBlock(
     mode: sandbox.mode ?? (image === undefined && build === undefined ? undefined : 'inline'),
     image,
     build: build && {
-      dockerfile: build.dockerfile ?? 'Dockerfile',
+      dockerfile: build.dockerfile ?? path.join(build.context ?? '.', 'Dockerfile'),
       context: build.context ?? '.',
       args: build.args ?? {},
+      target: build.target,
     },
     user: sandbox.user,
     workspaceFolder: sandbox.workspace_folder,

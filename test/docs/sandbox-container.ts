@@ -171,11 +171,13 @@ void tap.test('the rules of mounts are those of the code', async (t) => {
 })
 
 void tap.test('the proxy variables are those of the code', async (t) => {
-  const item = /^6\. [\s\S]*?\n\n/m.exec(section('Secrets and environment'))?.[0] ?? ''
+  const item = /^7\. [\s\S]*?\n\n/m.exec(section('Secrets and environment'))?.[0] ?? ''
   const variables = proxyVariables('http://x')
-  const upper = Object.keys(variables).filter((name) => name === name.toUpperCase())
+  const { NODE_USE_ENV_PROXY: node, ...proxies } = variables
+  const upper = Object.keys(proxies).filter((name) => name === name.toUpperCase())
   t.strictSame(codes(item).slice(0, 4), upper)
-  t.equal(codes(item).at(-1), variables['NO_PROXY'])
+  t.equal(codes(item).at(-2), variables['NO_PROXY'])
+  t.equal(codes(item).at(-1), `NODE_USE_ENV_PROXY=${node}`)
   for (const name of upper) t.equal(variables[name.toLowerCase()], variables[name], name)
 })
 

@@ -3,6 +3,7 @@ import { KNOBS, readKnobs } from '../../src/sandbox/knobs.ts'
 
 const DEFAULTS = {
   pull: { name: 'pull', knob: 'ITERION_SANDBOX_PULL_TIMEOUT', boundMs: 600_000 },
+  build: { name: 'build', knob: 'ITERION_SANDBOX_BUILD_TIMEOUT', boundMs: 1_800_000 },
   create: { name: 'create', knob: 'ITERION_SANDBOX_CREATE_TIMEOUT', boundMs: 120_000 },
   door: { name: 'door', knob: 'ITERION_SANDBOX_DOOR_TIMEOUT', boundMs: 30_000 },
   post_create: {
@@ -46,6 +47,7 @@ void tap.test('a bad value is one line, and the default holds', async (t) => {
     all.warnings.map((line) => line.split('; ')[1]),
     [
       'the default 10m applies',
+      'the default 30m applies',
       'the default 2m applies',
       'the default 30s applies',
       'the default 30m applies',

@@ -10,7 +10,7 @@ const FULL = `version: 1
 name: build it
 sandbox:
   mode: inline
-  build: { dockerfile: ci/Dockerfile, context: ci, args: { V: "1" } }
+  build: { dockerfile: ci/Dockerfile, context: ci, args: { V: "1" }, target: last }
   user: "1000:1000"
   workspace_folder: /work/app
   host_state: auto
@@ -34,6 +34,7 @@ nodes:
   - { id: build.2, command: [npm, "", build] }
 `
 
+const BUILD = { dockerfile: 'Dockerfile', context: '.', args: {}, target: undefined }
 const NODES = 'nodes: [{id: a, command: "true"}]\n'
 const parse = (text: string) => parseWorkflow(text, 'w.yaml')
 const withSandbox = (sandbox: string) => parse(`name: w\nsandbox: ${sandbox}\n${NODES}`).sandbox
@@ -59,7 +60,7 @@ void tap.test('every key of a workflow is read', async (t) => {
     { ...block, network: undefined },
     blockOf({
       mode: 'inline',
-      build: { dockerfile: 'ci/Dockerfile', context: 'ci', args: { V: '1' } },
+      build: { dockerfile: 'ci/Dockerfile', context: 'ci', args: { V: '1' }, target: 'last' },
       user: '1000:1000',
       workspaceFolder: '/work/app',
       hostState: 'auto',
@@ -94,10 +95,7 @@ void tap.test('what is left out has its default', async (t) => {
   t.strictSame(withSandbox('none'), blockOf({ mode: 'none' }))
   t.strictSame(withSandbox('{}'), blockOf())
   t.strictSame(withSandbox('{image: "a:1"}'), blockOf({ mode: 'inline', image: 'a:1' }))
-  t.strictSame(
-    withSandbox('{build: {}}'),
-    blockOf({ mode: 'inline', build: { dockerfile: 'Dockerfile', context: '.', args: {} } }),
-  )
+  t.strictSame(withSandbox('{build: {}}'), blockOf({ mode: 'inline', build: BUILD }))
   t.strictSame(withSandbox('{mode: none, image: a}'), blockOf({ mode: 'none', image: 'a' }))
   t.strictSame(withSandbox('{mode: auto, image: a}'), blockOf({ mode: 'auto', image: 'a' }))
 })

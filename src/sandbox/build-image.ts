@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs'
+import { EgressError } from '../errors.ts'
+import { type BuildInput, buildTag } from './build-tag.ts'
+import { type DockerfileFacts, mayFetch, readDockerfile } from './dockerfile.ts'
+import type { RunningContainer } from './driver.ts'
+import { type Builder, buildImage, findBuilder, onBuildOf } from './drivers/docker-build.ts'
+import { seccompProfile } from './drivers/seccomp-profile.ts'
+import { proxyVariables } from './env-file.ts'
+import { containerName, runLabels } from './labels.ts'
+import type { SandboxRequest, SandboxTools } from './sandbox.ts'
+import { DOOR_URL, isSealed, openDoor } from './sandbox-network.ts'
+import type { Scratch } from './scratch.ts'
+import { Teardown } from './teardown.ts'
+
+/**
+ * Builds the image of a run, unless an equal build has made it. In a run with a policy the build is behind the same door:
+ * its steps share the network of a container that has nothing else.
+ *
+ * @returns the name of the image
+ * @throws {EgressError} SANDBOX_SETUP_FAILED with the end of what the builder said; SANDBOX_SPEC_UNSAFE for a step that
+ * would go past the door
+ */
+export async function ensureBuilt(
+  input: BuildInput,
+  request: SandboxRequest,
+  tools: SandboxTools,
+  scratch: Scratch,
+  signal: AbortSignal,
+): Promise<string> {
+  const { driver, runtime, emit } = tools
+  const sealed = isSealed(request)
+  const tag = await buildTag(input, sealed ? 'sealed' : 'open', signal)
+  if (await driver.inspectImage(tag, signal)) return tag
+  const builder = await findBuilder(runtime, signal)
+  const own = new Teardown()
+  tools.teardown.add('build', () => own.run())
+  emit({ type: 'sandbox_build_started', data: { tag, dockerfile: input.dockerfile, builder } })
+  try {
+    const network = sealed
+      ? await sealBuild(input, builder, request, tools, scratch, own, signal)
+      : undefined
+    const isBehindDoor = network?.startsWith('container:') === true
+    const spec = {
+      input,
+      tag,
+      network,
+      proxies: isBehindDoor ? buildProxies() : {},
+      memoryBytes: request.memoryBytes,
+    }
+    const complaint = await buildImage(runtime, spec, builder, signal)
+    if (complaint !== undefined) {
+      emit({ type: 'sandbox_build_failed', data: { tag, stderr: complaint } })
+      throw new EgressError('SANDBOX_SETUP_FAILED', `the image cannot be built:\n${complaint}`)
+    }
+  } finally {
+    await own.run()
+  }
+  const built = await driver.inspectImage(tag, signal)
+  emit({ type: 'sandbox_build_finished', data: { tag, image_id: built?.id ?? '' } })
+  return tag
+}
+
+/** The variables that every builder hands to its steps, and keeps out of the image. */
+function buildProxies(): Record<string, string> {
+  const { NODE_USE_ENV_PROXY: _, ...predefined } = proxyVariables(DOOR_URL)
+  return predefined
+}
+
+/** Gives a build the one way out that its run has, or none at all. */
+async function sealBuild(
+  input: BuildInput,
+  builder: Builder,
+  request: SandboxRequest,
+  tools: SandboxTools,
+  scratch: Scratch,
+  own: Teardown,
+  signal: AbortSignal,
+): Promise<`container:${string}` | 'none'> {
+  if (tools.runtime.name !== 'docker') {
+    throw new EgressError(
+      'SANDBOX_SETUP_FAILED',
+      'a run with a policy builds its image with docker alone; build it before, and name it with image',
+    )
+  }
+  const facts = readDockerfile(readFileSync(input.dockerfile, 'utf8'), input.args)
+  assertNoFetches(input, facts)
+  // The newer builder joins no container: its steps reach nothing.
+  if (builder === 'buildx') return 'none'
+  const policy = await request.loadPolicy()
+  if (policy === undefined) throw new TypeError('a policy was lost')
+  const seccompFile = scratch.write('build-seccomp.json', seccompProfile(), 0o600)
+  for (const base of facts.bases) {
+    const image = await findBase(base, tools, signal)
+    const holder = await startHolder(image, request, tools, { scratch, seccompFile, own }, signal)
+    if (holder === undefined) continue
+    await openDoor(request, tools, { container: holder, scratch, policy, teardown: own }, signal)
+    return `container:${holder.id}`
+  }
+  request.say(
+    'the image starts from nothing that a door can be placed beside: its build reaches nothing',
+  )
+  return 'none'
+}
+
+function assertNoFetches({ dockerfile }: BuildInput, { fetches }: DockerfileFacts): void {
+  const [first] = fetches
+  if (first === undefined) return
+  throw new EgressError(
+    'SANDBOX_SPEC_UNSAFE',
+    `${dockerfile}:${first.line}: ${first.text}: the engine would fetch that past the policy; use RUN with a program that fetches it`,
+  )
+}
+
+async function findBase(base: string, tools: SandboxTools, signal: AbortSignal): Promise<string> {
+  const { driver, runtime } = tools
+  let image = await driver.inspectImage(base, signal)
+  if (image === undefined) {
+    await driver.pullImage(base, signal)
+    image = await driver.inspectImage(base, signal)
+  }
+  if (image === undefined) {
+    throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${base} is gone again`)
+  }
+  const trigger = (await onBuildOf(runtime, image.id, signal)).find(
+    (one) => /^\s*ADD\s/i.test(one) && mayFetch(one),
+  )
+  if (trigger !== undefined) {
+    throw new EgressError(
+      'SANDBOX_SPEC_UNSAFE',
+      `${base}: ${trigger}: the engine would fetch that past the policy when something is built on it`,
+    )
+  }
+  return image.id
+}
+
+/** Starts a container that holds a network namespace; undefined if the image has no program to hold it with. */
+async function startHolder(
+  image: string,
+  request: SandboxRequest,
+  { driver, handle, host }: SandboxTools,
+  { scratch, seccompFile, own }: { scratch: Scratch; seccompFile: string; own: Teardown },
+  signal: AbortSignal,
+): Promise<RunningContainer | undefined> {
+  const name = `${containerName(handle.record.id)}-build`
+  let container: RunningContainer | undefined
+  own.add('build container', async () =>
+    container ? container.stop() : driver.remove([name], 8_000),
+  )
+  try {
+    container = await driver.start(
+      {
+        name,
+        image,
+        user: '0:0',
+        workdir: '/',
+        labels: runLabels(handle.record.id, host.identity),
+        network: 'none',
+        mounts: [],
+        volumes: [],
+        tmpfs: [],
+        idFile: scratch.idFile,
+        seccompFile,
+        unsetEnv: [],
+        engineArgs: [],
+        pidsLimit: request.pidsLimit,
+        memoryBytes: request.memoryBytes,
+      },
+      signal,
+    )
+    return container
+  } catch (error) {
+    if (error instanceof EgressError && /has no program "cat"/.test(error.message)) return undefined
+    throw error
+  }
+}
