@@ -3,7 +3,7 @@ import { EgressError } from '../errors.ts'
 import type { DoorChoice } from '../door/door.ts'
 import type { RunResult } from '../sandbox/drive-run.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
-import { repositoryOf } from '../sandbox/devcontainer/find-devcontainer.ts'
+import { definesSandbox, repositoryOf } from '../sandbox/devcontainer/find-devcontainer.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
 import { RunControl } from '../sandbox/run-control.ts'
 import type { RunFlags, RunOptions } from '../sandbox/run-plan.ts'
@@ -67,13 +67,19 @@ export function runRun(
       env: options.env.map(nameOf),
     }
     const workspace = path.resolve(host.cwd, options.workspace ?? '.')
+    const repository = repositoryOf(workspace)
+    if (repository === undefined && definesSandbox(workspace)) {
+      io.stderr(
+        'iterion-egress: warning: the devcontainer.json here is not read: the folder is in no git repository\n',
+      )
+    }
     const source = {
       file: absolute(file),
       image: options.image ?? null,
       policy: absolute(options.policy),
       command: command ? [...command] : null,
       preset_dirs: options.presetDir.map((dir) => path.resolve(host.cwd, dir)),
-      repository: repositoryOf(workspace) ?? null,
+      repository: repository ?? null,
     }
     return runWorkflow(
       withResolver(host, flags),

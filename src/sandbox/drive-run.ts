@@ -66,7 +66,7 @@ export async function driveRun(
   const outcome =
     failure === undefined
       ? { status: 'finished' as const, failure_code: null, error: null, retry_class: null }
-      : failureRecord(failure)
+      : keepResumable(failureRecord(failure), handle.record)
   emit({
     type: 'sandbox_stopped',
     data: { status: outcome.status, left_behind: [...leftBehind] },
@@ -78,6 +78,16 @@ export async function driveRun(
     ...(!keepsScratch && { scratch: null, container: null }),
   })
   return { exitCode, record: handle.record, failure, leftBehind }
+}
+
+/** What a later attempt is refused for does not undo what an earlier one has done: the operator may mend it. */
+function keepResumable(
+  outcome: ReturnType<typeof failureRecord>,
+  { attempt }: RunRecord,
+): ReturnType<typeof failureRecord> {
+  return outcome.status === 'failed' && attempt > 1
+    ? { ...outcome, status: 'failed_resumable' }
+    : outcome
 }
 
 /** Runs the nodes that the checkpoint does not count as done. Answers the first exit code that is not 0. */

@@ -17,6 +17,7 @@ import { snapshotGit } from './git-guard.ts'
 import { readGitPlace } from './git-place.ts'
 import type { SandboxHost } from './host.ts'
 import { type HostState as HostStateMounts, hostState } from './host-state.ts'
+import type { HostPlaces } from './mount-rules.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
 import { operatorMounts } from './operator-mounts.ts'
 import { realOf, realStat } from './paths.ts'
@@ -26,7 +27,7 @@ import { SECRETS_TARGET } from './secrets.ts'
 import type { HostState, SandboxBlock, Workflow } from './spec.ts'
 import { STATUS_TARGET } from './status-file.ts'
 import type { WorkspaceGuard } from './workspace-guard.ts'
-import { workspaceMount } from './workspace-mount.ts'
+import { type WorkspacePlace, workspaceMount } from './workspace-mount.ts'
 
 /** What a file system in memory may hold, in bytes. */
 const HOME_BYTES = 2 * 1024 ** 3
@@ -82,7 +83,7 @@ export function layOut(question: LayoutQuestion): Layout {
       ? workspaceWish(repository, realOf(question.workspace))
       : undefined
   const folder = block?.workspaceFolder ?? wish?.target
-  const workspace = workspaceMount(question.workspace, folder, places)
+  const workspace = placeWorkspace(question, folder, places)
   const ids = idMapping(host)
   if (ids === 'root-is-caller' && question.hasPolicy && question.door === 'advisory') {
     throw new EgressError(
@@ -158,7 +159,7 @@ export function layOut(question: LayoutQuestion): Layout {
         .map(({ source }) => snapshotGit(source)),
       made: [...git.flatMap((one) => one.made), ...(state?.made ?? [])],
     },
-    notes: git.flatMap((one) => one.notes),
+    notes: [...git.flatMap((one) => one.notes), ...rootNote(repository, block, user)],
   }
 }
 
@@ -180,7 +181,34 @@ function userOf(
   return isRoot ? { pinned: undefined, imageUser: theirs } : { pinned: theirs, imageUser: '' }
 }
 
+function rootNote(
+  repository: Devcontainer | undefined,
+  block: SandboxBlock | undefined,
+  { remap }: UserPlan,
+): readonly string[] {
+  if (repository?.user === undefined || block?.user !== undefined || !remap) return []
+  return [
+    `${repository.file}: ${repository.user} is not taken: the caller is not root, and commands run as ${remap.to}`,
+  ]
+}
+
 const NO_MOUNTS: RepositoryMounts = { binds: [], volumes: [], tmpfs: [] }
+
+/** The workspace, which a repository may want at a place that is refused: then its file is what has to change. */
+function placeWorkspace(
+  { workspace, block, repository }: LayoutQuestion,
+  folder: string | undefined,
+  places: HostPlaces,
+): WorkspacePlace {
+  try {
+    return workspaceMount(workspace, folder, places)
+  } catch (error) {
+    const isTheirs = repository && folder !== undefined && block?.workspaceFolder === undefined
+    if (!isTheirs || !(error instanceof EgressError)) throw error
+    const key = repository.workspaceMount ? 'workspaceMount' : 'workspaceFolder'
+    throw repository.problemAt([key], error.message)
+  }
+}
 
 /** The git folders of a workspace, which nothing else may bind with write access. */
 function gitFoldersOf(workspace: string): readonly string[] {

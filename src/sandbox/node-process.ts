@@ -49,6 +49,8 @@ export interface HeldNode {
   readonly index: number
   /** Lets it run. */
   release(): NodeProcess
+  /** Gives it up. What the engine says of that is for nobody. */
+  drop(): void
 }
 
 /** A command to be started in a container. */
@@ -82,6 +84,7 @@ export function holdContainerNode(node: ContainerNode, stdio: StdioOptions): Hel
       stdin?.end('\n')
       return watch(node, started)
     },
+    drop: () => signalGroup(started.child, 'SIGKILL'),
   }
 }
 
@@ -101,7 +104,7 @@ function watch(
       if (code !== undefined) return code
       throw new EgressError(
         'NODE_FAILED',
-        `nobody recorded how the command ended (${how}); its container may be gone, or have no /bin/sh`,
+        `nobody recorded how the command ended (${how}); its container may be gone, or have no /bin/sh, or not know the user ${exec.user || 'of the image'}`,
       )
     }),
     signal(name) {

@@ -53,7 +53,12 @@ export async function makePlace(
         emit({ type: 'sandbox_floor_applied', data: { floor, shadowed: [...shadowed] } })
       }
       if (network.kind === 'policy' && network.defaulted) {
+        const { preset, source } = network.defaulted
+        options.say(`${source} chose the sandbox, so its network is held to ${preset}`)
         emit({ type: 'sandbox_network_defaulted', data: network.defaulted })
+      }
+      if (network.kind === 'open' && options.flags.resolve.length > 0) {
+        options.say('warning: --resolve answers nobody: the network is open, and no proxy is asked')
       }
       return sandboxPlace(host, plan, decision, tools, options)
     }

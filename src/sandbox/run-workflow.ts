@@ -61,9 +61,13 @@ export async function resumeRun(
   const plan = await readPlan(host, before.source, options)
   const digest = (await plan.loadPolicy())?.digest ?? null
   const changed = [
-    ...(plan.digest === before.spec_digest ? [] : ['the workflow']),
+    ...(plan.digest === before.spec_digest
+      ? []
+      : [plan.repository ? `the workflow or ${plan.repository.file}` : 'the workflow']),
     // A run that ended before it had read its policy has none to compare with.
-    ...(before.policy_digest === null || digest === before.policy_digest ? [] : ['its policy']),
+    ...(before.policy_digest === null || digest === before.policy_digest
+      ? []
+      : [digest === null ? 'its policy, which is gone: the network would be open,' : 'its policy']),
   ]
   if (changed.length > 0 && !options.acceptChanges) {
     throw new EgressError(

@@ -25,6 +25,8 @@ export interface SandboxCommands {
    * a node that reads: what a caller types is for the node alone.
    */
   hold(next: readonly [NodeSpec, number] | undefined): void
+  /** Gives up what was held. */
+  drop(): void
   start(node: NodeSpec, index: number): NodeProcess
   /** @throws {EgressError} OPTION_INVALID if its user and that of the nodes cannot have the same variables */
   postCreate(command: string | readonly string[], user: string, index: number): ContainerNode
@@ -78,6 +80,7 @@ export function openCommands(
       const [node, index] = next
       held = holdContainerNode(nodeOf(index, node.command), stdio)
     },
+    drop: () => held?.drop(),
     start(node, index) {
       if (held?.index === index) return held.release()
       const plain = nodeOf(index, node.command)

@@ -139,7 +139,10 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   if (postCreates.length === 0) sealed?.hold(nextNode(request, handle))
   const network = await phase('door', (signal) =>
     openNetwork(request, tools, { container, scratch, policy }, signal),
-  )
+  ).catch((error: unknown) => {
+    sealed?.drop()
+    throw error
+  })
   emit({
     type: 'sandbox_started',
     data: {

@@ -274,3 +274,30 @@ void tap.test('the outcome goes to the record of the schedule', { skip: NO_ENGIN
   t.match(await desk.run([...args, 'touch', 'ran']), { code: 125, stderr: /schedule record/ })
   t.notOk(existsSync(path.join(desk.workspace, 'ran')), 'known before anything starts')
 })
+
+void tap.test(
+  'a resume that is refused does not undo what was done',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    write(
+      desk,
+      `name: secret
+sandbox: { image: ${TEST_IMAGE} }
+secrets: [{ name: TOKEN, as: env, from: { env: TOKEN } }]
+nodes:
+  - { id: first, command: "echo first" }
+  - { id: second, command: "echo second; test -e allowed" }
+`,
+    )
+    const env = { TOKEN: 'x' }
+    t.match(await desk.run(['run', 'workflow.yaml'], { env }), { code: 1 })
+    const { id } = desk.record()
+    t.match(await desk.run(['resume', id]), { code: 125, stderr: /OPTION_INVALID.*TOKEN/ })
+    t.match(desk.record(), { status: 'failed_resumable', checkpoint: { next: 'second' } })
+    writeFileSync(path.join(desk.workspace, 'allowed'), '')
+    t.match(await desk.run(['resume', id], { env }), { code: 0, stdout: 'second\n' })
+    t.match(await desk.run(['run', 'workflow.yaml']), { code: 125 })
+    t.match(desk.record(), { status: 'failed' }, 'a first attempt has nothing to keep')
+  },
+)

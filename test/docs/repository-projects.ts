@@ -102,7 +102,7 @@ const ROWS: Readonly<Record<string, Row>> = {
       engineArgs: ['--shm-size=1gb'],
       user: 'vscode',
     },
-    ignored: ['runArgs --init', 'runArgs --name'],
+    ignored: ['runArgs --init', 'runArgs --name', 'mounts.0', 'mounts.1', 'mounts.2'],
     denied: ['PROMPT_COMMAND'],
     volumes: ['/workspaces/quarry/node_modules', '/commandhistory', '/cache/target'],
   },
@@ -110,7 +110,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     refused: [
       'runArgs.0: "--cap-add": it would give rights over the host',
       'runArgs.1: "--security-opt": it would take a fence away',
-      'runArgs.2: "seccomp=unconfined": it is no flag',
+      
       'capAdd: it would take a fence away',
       'securityOpt: it would take a fence away',
     ],

@@ -156,7 +156,12 @@ function readMount(path: JsonPath, written: unknown, reader: ValueReader): Mount
   const entry = parseMountEntry(
     typeof written === 'string' ? reader.expand(written) : expandFields(written, reader),
   )
-  if (!('fault' in entry)) return entry
+  if (!('fault' in entry)) {
+    if (entry.type === 'volume' && entry.source !== '') {
+      reader.ignore(path.join('.'), `the volume ${entry.source} is not kept between runs`)
+    }
+    return entry
+  }
   reader.unsafe(path, `a mount cannot be taken: ${entry.fault}`)
   return undefined
 }

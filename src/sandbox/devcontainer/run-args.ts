@@ -101,6 +101,8 @@ export function readRunArgs(words: readonly string[]): RunArgsEffect {
     const refuse = (reason: string) => void refused.push({ index, flag, reason })
     if (kind === undefined) {
       refuse(reasonFor(name))
+      // What stands behind it may be its value: that is no problem of its own.
+      if (attached === undefined && words[next]?.startsWith('-') === false) next += 1
       return
     }
     if (typeof kind === 'object' && 'switch' in kind) {

@@ -68,6 +68,11 @@ const MOUNTS: readonly Attempt[] = [
     refused: [3, /not a bind of the workspace/],
   },
   {
+    name: 'workspace over the accounts',
+    says: { workspaceFolder: '/etc' },
+    refused: [3, /\/etc\/passwd/],
+  },
+  {
     name: 'workspace over the kernel',
     says: { workspaceFolder: '/proc/1' },
     refused: [3, /workspaceFolder/],

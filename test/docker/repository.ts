@@ -1,0 +1,92 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import tap from 'tap'
+import { NO_ENGINE, TEST_IMAGE } from '../support/docker.ts'
+import { type Desk, openDesk } from '../support/sandbox-run.ts'
+import { NO_USERS, openUserDesk } from '../support/users.ts'
+
+/** A repository that says something, and a workflow beside it that prints. */
+function write(desk: Desk, says: object, command = 'id -u', isRepository = true): string {
+  if (isRepository) execFileSync('git', ['init', '--quiet', desk.workspace])
+  const folder = path.join(desk.workspace, '.devcontainer')
+  mkdirSync(folder, { recursive: true })
+  const text = JSON.stringify({ image: TEST_IMAGE, ...says })
+  writeFileSync(path.join(folder, 'devcontainer.json'), text)
+  const workflow = path.join(desk.workspace, 'w.yaml')
+  writeFileSync(workflow, JSON.stringify({ name: 'w', nodes: [{ id: 'only', command }] }))
+  execFileSync('chown', ['-R', `--reference=${desk.workspace}`, desk.workspace])
+  return workflow
+}
+
+void tap.test('nobody is made root who is not', { skip: NO_USERS }, async (t) => {
+  const desk = openUserDesk(t)
+  const workflow = write(desk, {
+    remoteUser: 'root',
+    postCreateCommand: 'id -u > who; touch made',
+  })
+  const { code, stdout, stderr } = await desk.run(['run', '--sandbox-default-image', 'x', workflow])
+  t.equal(code, 125, 'the relay of the sidecar door is not here, and there is no other')
+  t.match(stderr, /devcontainer\.json: root is not taken/)
+  t.equal(stdout, '')
+  const { uid } = statSync(desk.workspace)
+  t.match(desk.eventsOf('sandbox_user_remap'), [{ from: 'root' }])
+  t.match(desk.eventsOf('sandbox_user_remap')[0]?.to, new RegExp(`^${uid}:`))
+})
+
+void tap.test(
+  'a file that is in no repository is not read, and that is told',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    const workflow = write(desk, { privileged: true }, 'id -u', false)
+    const env = { ITERION_SANDBOX_DEFAULT_IMAGE: TEST_IMAGE }
+    const { code, stderr } = await desk.run(['run', workflow], { env })
+    t.equal(code, 0)
+    t.match(stderr, /warning: the devcontainer\.json here is not read/)
+    t.strictSame(desk.eventsOf('sandbox_devcontainer_read'), [])
+  },
+)
+
+void tap.test(
+  'it is told that the network is held, and what a volume is',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    const mounts = ['type=volume,source=cache,target=/cache', 'type=tmpfs,target=/fast']
+    const workflow = write(desk, { mounts }, 'mount | grep -c -E " on /(cache|fast) "')
+    const { code, stdout, stderr } = await desk.run(['run', workflow])
+    t.match({ code, stdout }, { code: 0, stdout: '2\n' }, stderr)
+    t.match(
+      stderr,
+      /devcontainer\.json chose the sandbox, so its network is held to iterion-default/,
+    )
+    t.match(stderr, /the volume cache is not kept/)
+    t.match(desk.eventsOf('sandbox_network_defaulted'), [{ preset: 'iterion-default' }])
+  },
+)
+
+void tap.test(
+  'a run whose repository lost its file says what that means',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    const workflow = write(desk, {}, 'false')
+    await desk.run(['run', workflow])
+    const { id } = desk.record()
+    t.ok(desk.record().policy_digest)
+    rmSync(path.join(desk.workspace, '.devcontainer'), { recursive: true })
+    const resumed = await desk.run(['resume', id])
+    t.match(resumed, { code: 125, stderr: /its policy, which is gone: the network would be open/ })
+    write(desk, { containerEnv: { A: '1' } }, 'false')
+    const changed = await desk.run(['resume', id])
+    t.match(changed, {
+      code: 125,
+      stderr: /the workflow or \.devcontainer\/devcontainer\.json changed/,
+    })
+    t.equal(
+      JSON.parse(readFileSync(path.join(desk.iterionHome, 'runs', id, 'run.json'), 'utf8')).attempt,
+      1,
+    )
+  },
+)
