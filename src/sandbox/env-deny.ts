@@ -11,7 +11,7 @@ export interface DenyEntry {
  */
 export const DENY_CLASS: readonly DenyEntry[] = [
   {
-    names: words('*_BASE_URL *_API_BASE *_API_URL *_ENDPOINT*'),
+    names: words('*_BASE_URL *_API_BASE *_API_URL *_API_HOST *_BASEURL *_ENDPOINT*'),
     reason: 'moves an API, and with it the credentials that are sent there',
   },
   {
@@ -30,7 +30,10 @@ export const DENY_CLASS: readonly DenyEntry[] = [
     names: words('CLAUDE_* ANTHROPIC_* MCP_*'),
     reason: 'settings of Claude Code: endpoint, provider, tools, hooks',
   },
-  { names: words('OPENAI_* CODEX_* CHATGPT_*'), reason: 'settings of Codex and OpenAI clients' },
+  {
+    names: words('OPENAI_* CODEX_* CHATGPT_* CLAUDECODE QWEN_* API_TIMEOUT_MS'),
+    reason: 'settings of Codex and OpenAI clients',
+  },
   { names: words('GEMINI_* ANTIGRAVITY_*'), reason: 'settings of Gemini and its clients' },
   { names: words('KIMI_* MOONSHOT_*'), reason: 'settings of Kimi' },
   { names: words('ZAI_* ZHIPU* GLM_*'), reason: 'settings of Z.ai' },
@@ -106,13 +109,16 @@ export const DENY_CLASS: readonly DenyEntry[] = [
     names: words('LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH'),
     reason: 'code that every program loads',
   },
-  { names: words('PYTHON* IPYTHONDIR'), reason: 'code that Python loads' },
+  {
+    names: words('PYTHON* _PYTHON_* PYTEST_* PYENV_ROOT IPYTHONDIR'),
+    reason: 'code that Python loads',
+  },
   { names: words('NODE_*'), reason: 'code that Node.js loads, and its trust' },
-  { names: words('RUBYOPT RUBYLIB RUBYSHELL'), reason: 'code that Ruby loads' },
+  { names: words('RUBYOPT RUBYGEMS_* IRBRC RUBYLIB RUBYSHELL'), reason: 'code that Ruby loads' },
   { names: words('PERL5* PERL_* PERLLIB'), reason: 'code that Perl loads' },
   {
     names: words(`
-      JAVA_TOOL_OPTIONS JAVA_OPTS JAVA_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH
+      JAVA_TOOL_OPTIONS OPENJ9_JAVA_OPTIONS IBM_JAVA_OPTIONS LEIN_* JAVA_OPTS JAVA_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH
     `),
     reason: 'code that Java loads',
   },
@@ -147,7 +153,7 @@ export const DENY_CLASS: readonly DenyEntry[] = [
   {
     names: words(`
       EDITOR VISUAL PAGER *_PAGER MANPAGER *_EDITOR LESS* BROWSER *_ASKPASS TERMINAL VIMINIT
-      EXINIT EMACS* FCEDIT PSQLRC RIPGREP_CONFIG_PATH TAR_OPTIONS DBUS_* DIRENV_* MISE_*
+      EXINIT RSYNC_* FZF_* GTK_MODULES GIO_* QT_* STARSHIP_* ELECTRON_* MAKEFILES CONFIG_SITE EMACS* FCEDIT PSQLRC RIPGREP_CONFIG_PATH TAR_OPTIONS DBUS_* DIRENV_* MISE_*
     `),
     reason: 'programs that other programs start',
   },

@@ -164,8 +164,8 @@ export function layOut(question: LayoutQuestion): Layout {
 }
 
 /**
- * Who is pinned, and whom the caller would stand for. A repository does not make root of a caller who is not: what root
- * writes into the workspace is root's outside too, and may carry its rights.
+ * Who is pinned, and whom the caller stands for. A repository chooses a user for root alone: what root, or anybody else,
+ * writes into the workspace is theirs outside too, and a name or a number is whoever the image says.
  */
 function userOf(
   block: SandboxBlock | undefined,
@@ -177,8 +177,9 @@ function userOf(
   if (block?.user !== undefined || theirs === undefined) {
     return { pinned: block?.user, imageUser: image.user }
   }
-  const isRoot = /^(?:root|0)(?::|$)/.test(theirs) && caller.uid !== 0
-  return isRoot ? { pinned: undefined, imageUser: theirs } : { pinned: theirs, imageUser: '' }
+  return caller.uid === 0
+    ? { pinned: theirs, imageUser: '' }
+    : { pinned: undefined, imageUser: theirs }
 }
 
 function rootNote(
@@ -188,7 +189,7 @@ function rootNote(
 ): readonly string[] {
   if (repository?.user === undefined || block?.user !== undefined || !remap) return []
   return [
-    `${repository.file}: ${repository.user} is not taken: the caller is not root, and commands run as ${remap.to}`,
+    `${repository.file}: ${repository.user} is not taken: commands run as the caller, ${remap.to}`,
   ]
 }
 

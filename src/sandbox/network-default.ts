@@ -22,7 +22,7 @@ interface NetworkRequest {
   readonly block: SandboxBlock | undefined
   /** The mode of the run, as resolved. */
   readonly mode: SandboxMode
-  /** The file of the repository that defines its sandbox, if there is one. */
+  /** The file of the repository that defines the sandbox of the run, if one does. */
   readonly repository?: { readonly file: string } | undefined
 }
 
@@ -35,14 +35,14 @@ export function declaresPolicy(block: SandboxBlock | undefined): boolean {
  * Who chose the network:
  *
  * 1. `network: open` is open, whoever chose the sandbox;
- * 2. a repository's sandbox (`auto`, and the repository defines one) without a base gets `iterion-default` below the
+ * 2. a repository's sandbox without a base, also where a floor raised the mode, gets `iterion-default` below the
  *    workflow's rules. A base is a preset, or the mode denylist;
  * 3. else no block is open, and a block is what it says: an empty one allows nothing.
  */
 export function resolveNetwork({ block, mode, repository }: NetworkRequest): RunNetwork {
   const said = block?.network
   if (said === 'open') return { kind: 'open' }
-  if (mode === 'auto' && repository !== undefined && !hasBase(said)) {
+  if (mode !== 'none' && repository !== undefined && !hasBase(said)) {
     return {
       kind: 'policy',
       source: said,

@@ -5,6 +5,7 @@ import { signalGroup } from '../door/spawn.ts'
 import { EgressError } from '../errors.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import type { SandboxHost } from './host.ts'
+import { SHELL_FILE } from './secrets.ts'
 import { STATUS_TARGET, type StatusFile } from './status-file.ts'
 
 /** How long the sending of a signal may take, in milliseconds. */
@@ -28,8 +29,8 @@ export interface NodeProcess {
  */
 const WRAPPER = `
 _iterion_node=$1
-shift
-[ -r /run/secrets/.env ] && . /run/secrets/.env
+[ "$2" = env ] && . ${SHELL_FILE}
+shift 2
 echo "$_iterion_node pid $$" >> ${STATUS_TARGET}
 trap : HUP INT QUIT TERM USR1 USR2
 (unset _iterion_node; exec "$@")
@@ -60,6 +61,8 @@ export interface ContainerNode {
   /** A number that no other command of this container has. */
   readonly index: number
   readonly status: StatusFile
+  /** True if variables wait in a file of this program's beside the secrets. One that somebody else wrote is not read. */
+  readonly hasShellFile: boolean
 }
 
 /** Starts a command in a container. */
@@ -88,8 +91,13 @@ export function holdContainerNode(node: ContainerNode, stdio: StdioOptions): Hel
   }
 }
 
-function startWrapper({ driver, exec, index }: ContainerNode, script: string, stdio: StdioOptions) {
-  const command = ['/bin/sh', '-c', script, 'iterion-node', String(index), ...exec.command]
+function startWrapper(
+  { driver, exec, index, hasShellFile }: ContainerNode,
+  script: string,
+  stdio: StdioOptions,
+) {
+  const own = [String(index), hasShellFile ? 'env' : 'none']
+  const command = ['/bin/sh', '-c', script, 'iterion-node', ...own, ...exec.command]
   const child = driver.exec({ ...exec, command }, stdio)
   return { child, ended: whenEnded(child) }
 }

@@ -118,7 +118,8 @@ function sourceReason(path: string, readOnly: boolean, site: MountSite): string 
   const isGit = [join(workspace.source, '.git'), ...gitFolders].some(
     (folder) => isWithin(folder, real) || isWithin(real, folder),
   )
-  return isGit && !readOnly
+  // Also that of a repository inside the workspace.
+  return (isGit || real.split('/').includes('.git')) && !readOnly
     ? 'it would be a second way into the git folder of the workspace: bind it read-only'
     : undefined
 }

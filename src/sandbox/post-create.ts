@@ -1,5 +1,4 @@
 import { EgressError } from '../errors.ts'
-import type { ImageInfo } from './driver.ts'
 import { type ContainerNode, startContainerNode } from './node-process.ts'
 import type { SandboxRequest } from './sandbox.ts'
 
@@ -49,12 +48,12 @@ export interface PostCreate {
 export function postCreatesOf(
   { block, repository }: SandboxRequest,
   nodeUser: string,
-  image: ImageInfo,
+  imageUser: string,
 ): readonly PostCreate[] {
   const own = block?.postCreate
   const theirs = repository?.postCreate ?? []
   return [
     ...(theirs.length > 0 ? [{ atOnce: theirs, user: nodeUser }] : []),
-    ...(own === undefined ? [] : [{ atOnce: [own], user: block?.user ?? (image.user || 'root') }]),
+    ...(own === undefined ? [] : [{ atOnce: [own], user: block?.user ?? imageUser }]),
   ]
 }

@@ -40,7 +40,9 @@ export function reportRepository(
 ): void {
   for (const { key, reason } of ignored) say(`${file}: ${key}: ${reason}`)
   for (const name of withheld) {
-    say(`${file}: ${name} of this machine is not given; --env ${name} gives it`)
+    say(
+      `${file}: ${name} of this machine is not given; --env ${name} gives it to containerEnv and remoteEnv`,
+    )
   }
   emit({
     type: 'sandbox_devcontainer_read',

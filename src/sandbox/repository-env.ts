@@ -20,14 +20,21 @@ export interface RepositoryEnvironment {
  * The environment that a repository asks for, without what is for the operator and the workflow to say. `remoteEnv` goes
  * before `containerEnv`, and only its values may speak of what the container has.
  *
- * @param imageEnv the environment of the image
+ * @param written the environment of the image
  * @param workspace where the workspace is inside
  */
 export function repositoryEnvironment(
   { containerEnv, remoteEnv }: Devcontainer,
-  imageEnv: Readonly<Record<string, string>>,
+  written: Readonly<Record<string, string>>,
   workspace: string,
 ): RepositoryEnvironment {
+  // Some engines take the blanks off a name.
+  const imageEnv = Object.fromEntries(
+    Object.entries(written).flatMap(([name, value]) => [
+      [name, value],
+      [name.trim(), value],
+    ]),
+  )
   const unset = Object.entries(imageEnv)
     .filter(([name, value]) => isDenied(name) && !isOwnPath(name, value, workspace))
     .map(([name]) => name)
@@ -60,7 +67,11 @@ function isOwnPath(name: string, value: string, workspace: string): boolean {
   if (name !== 'PATH') return false
   return value
     .split(':')
-    .every((part) => part.startsWith('/') && !isWithin(workspace, normalPath(part)))
+    .every(
+      (part) =>
+        part.startsWith('/') &&
+        ![workspace, '/proc', '/dev'].some((folder) => isWithin(folder, normalPath(part))),
+    )
 }
 
 function expandContainerEnv(text: string, containerEnv: Readonly<Record<string, string>>): string {

@@ -1,5 +1,5 @@
 import { EgressError } from '../errors.ts'
-import { judgeMounts, type RepositoryMounts } from './devcontainer/judge-mounts.ts'
+import { judgeMounts, programReason, type RepositoryMounts } from './devcontainer/judge-mounts.ts'
 import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { MountSite } from './operator-mounts.ts'
 import { isWithin, normalPath, realOf } from './paths.ts'
@@ -20,6 +20,11 @@ export interface WorkspaceWish {
  */
 export function workspaceWish(devcontainer: Devcontainer, workspace: string): WorkspaceWish {
   const { workspaceMount: mount, workspaceFolder } = devcontainer
+  const place = mount?.target ?? workspaceFolder
+  const obeyed = place === undefined ? undefined : programReason(normalPath(place))
+  if (obeyed !== undefined) {
+    throw devcontainer.problemAt([mount ? 'workspaceMount' : 'workspaceFolder'], obeyed)
+  }
   if (mount === undefined) return { target: workspaceFolder, workdir: undefined }
   const fail = (reason: string) => devcontainer.problemAt(['workspaceMount'], reason)
   const isWorkspace = mount.source.startsWith('/') && realOf(mount.source) === workspace

@@ -146,10 +146,11 @@ function networkOf(
 ): RunNetwork {
   // A policy beside a command line is a base of its own: nothing is defaulted.
   if (source.policy !== null) return { kind: 'policy', source: undefined, presets: [] }
+  const isTheirs = decision.kind === 'sandboxed' && decision.container.from === 'repository'
   return resolveNetwork({
     block: workflow.sandbox,
     mode: decision.kind === 'sandboxed' ? decision.mode : 'none',
-    ...(repository && { repository }),
+    ...(isTheirs && repository && { repository }),
   })
 }
 

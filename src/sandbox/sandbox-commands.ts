@@ -72,6 +72,7 @@ export function openCommands(
     driver,
     index,
     status: scratch.status,
+    hasShellFile: shellFile !== '',
   })
   let held: HeldNode | undefined
   return {

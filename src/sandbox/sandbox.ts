@@ -135,7 +135,11 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
     })
   // While its door is placed and proven, the sandbox has no way out at all.
   const sealed = isSealed(request) ? commandsPast(DOOR_URL) : undefined
-  const postCreates = postCreatesOf(request, layout.user.user, image)
+  const postCreates = postCreatesOf(
+    request,
+    layout.user.user,
+    isForeign(request, host) ? layout.user.user : image.user || 'root',
+  )
   if (postCreates.length === 0) sealed?.hold(nextNode(request, handle))
   const network = await phase('door', (signal) =>
     openNetwork(request, tools, { container, scratch, policy }, signal),
@@ -248,6 +252,11 @@ function nextNode(
   return node && [node, index]
 }
 
+/** True if a repository chose the image of a caller who is not root: what root writes is root's outside too. */
+function isForeign({ repository }: SandboxRequest, { user }: SandboxHost): boolean {
+  return repository !== undefined && user.uid !== 0
+}
+
 async function startContainer(
   request: SandboxRequest,
   { host, runtime, driver, handle, teardown }: SandboxTools,
@@ -279,8 +288,9 @@ async function startContainer(
       memoryBytes: request.memoryBytes,
       ...layoutSpec(parts.layout),
       // The first process is root's where that arms nobody else: commands of the sandbox's user cannot hold it up, and
-      // `post_create` as root can do what root can.
-      ...(DIFFERENCES[runtime.name].arms === 'root' && { user: '0:0' }),
+      // `post_create` as root can do what root can. But no program of a repository's image is root for who is not.
+      ...(DIFFERENCES[runtime.name].arms === 'root' &&
+        !isForeign(request, host) && { user: '0:0' }),
     },
     signal,
   )

@@ -9,6 +9,9 @@ import type { Workflow } from './spec.ts'
 /** Where secrets as files are inside the sandbox. */
 export const SECRETS_TARGET = '/run/secrets'
 
+/** Where variables are that an env file cannot hold. */
+export const SHELL_FILE = `${SECRETS_TARGET}/.env`
+
 /** The most that a secret may have, in bytes. */
 const MAX_SECRET_BYTES = 1024 * 1024
 
@@ -101,7 +104,9 @@ export async function writeSecrets(
   signal: AbortSignal,
 ): Promise<void> {
   const all =
-    shellFile === '' ? files : [...files, { name: '.env', content: Buffer.from(shellFile) }]
+    shellFile === ''
+      ? files
+      : [...files, { name: path.basename(SHELL_FILE), content: Buffer.from(shellFile) }]
   for (const { name, content } of all) {
     const target = `${SECRETS_TARGET}/${name}`
     const command = ['/bin/sh', '-c', 'umask 277; cat > "$1"', 'sh', target]

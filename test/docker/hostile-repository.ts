@@ -32,7 +32,8 @@ for (const attempt of ATTEMPTS) {
     const outside = path.join(desk.folder, 'outside')
     mkdirSync(outside)
     writeFileSync(path.join(outside, 'secret.txt'), SECRET)
-    writeRepository(attempt, { repository: desk.workspace, outside })
+    const workspace = path.join(desk.workspace, attempt.inside ?? '.')
+    writeRepository(attempt, { repository: desk.workspace, workspace, outside })
     const before = readdirSync(outside)
     const workflow = path.join(desk.folder, 'workflow.yaml')
     const text = JSON.stringify({
@@ -42,7 +43,10 @@ for (const attempt of ATTEMPTS) {
     })
     writeFileSync(workflow, text)
     const env = { SECRET_OF_HOST: SECRET, ITERION_SANDBOX_DEFAULT_IMAGE: TEST_IMAGE }
-    const { code, stdout, stderr } = await desk.run(['run', workflow], { env })
+    const { code, stdout, stderr } = await desk.run(
+      ['run', '--env=GIVEN=given', '--workspace', workspace, workflow],
+      { env },
+    )
     t.notMatch(stdout + stderr, SECRET, 'nothing of the host is told')
     t.strictSame(readdirSync(outside), before, 'nothing of the host is changed')
     t.equal(readFileSync(path.join(outside, 'secret.txt'), 'utf8'), SECRET)

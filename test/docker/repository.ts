@@ -90,3 +90,33 @@ void tap.test(
     )
   },
 )
+
+void tap.test('a floor above auto does not open the network', { skip: NO_ENGINE }, async (t) => {
+  const desk = openDesk(t)
+  const workflow = write(desk, {}, 'grep -c : /proc/net/dev')
+  for (const flags of [[], ['--sandbox', 'none']]) {
+    const env = { ITERION_SANDBOX_FLOOR: 'inline' }
+    const { code, stdout } = await desk.run(['run', ...flags, workflow], { env })
+    t.match({ code, stdout }, { code: 0, stdout: '1\n' }, 'loopback alone')
+    t.match(desk.eventsOf('sandbox_network_defaulted'), [{ preset: 'iterion-default' }])
+  }
+})
+
+void tap.test(
+  'nothing of an image that a repository chose is root for a caller who is not',
+  { skip: NO_USERS },
+  async (t) => {
+    const desk = openUserDesk(t)
+    const workflow = write(desk, { remoteUser: '000', postCreateCommand: 'id -u >> who' })
+    const command = 'stat -c %u /proc/1 >> who; id -u >> who; cat who'
+    const sandbox = { mode: 'auto', network: 'open', post_create: 'id -u >> who' }
+    writeFileSync(
+      workflow,
+      JSON.stringify({ name: 'w', sandbox, nodes: [{ id: 'only', command }] }),
+    )
+    const { uid } = statSync(desk.workspace)
+    const { code, stdout, stderr } = await desk.run(['run', workflow])
+    t.match({ code, stdout }, { code: 0, stdout: `${uid}\n`.repeat(4) }, stderr)
+    t.equal(statSync(path.join(desk.workspace, 'who')).uid, uid)
+  },
+)

@@ -10,6 +10,8 @@ import { filterEnvironment } from '../../src/sandbox/env-deny.ts'
 
 const FIXTURES = new URL('../fixtures/devcontainers/', import.meta.url)
 
+const USER = { uid: process.getuid?.() ?? 0, gid: 0, name: 'ada' }
+
 function load(t: Test, fixture: string) {
   const root = t.testdir({ quarry: { fixtures: {}, '.git': {} } })
   const repository = path.join(root, 'quarry')
@@ -18,7 +20,7 @@ function load(t: Test, fixture: string) {
   copyFileSync(new URL(fixture, FIXTURES), path.join(repository, '.devcontainer/devcontainer.json'))
   const env = { HOME: '/home/ada', USER: 'ada', GITHUB_TOKEN: 'hidden' }
   const loaded = loadRepository({
-    host: { env },
+    host: { env, user: USER },
     repository,
     workspace: repository,
     operatorEnv: {},

@@ -6,6 +6,7 @@ import {
   lstatSync,
   openSync,
   readFileSync,
+  statSync,
 } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../../errors.ts'
@@ -67,6 +68,31 @@ export function readDevcontainerFile(repository: string, name: string): Devconta
     throw new EgressError('SANDBOX_SPEC_UNSAFE', `${name}: the file leads out of the repository`)
   }
   return { name, folder, text: readRegular(real, name) }
+}
+
+/**
+ * Who owns a repository, or its file, and may not define a sandbox: neither the caller, nor root, nor who owns the
+ * workspace that the caller chose to run in. Undefined if nobody else does. A folder that everybody writes can hold
+ * anybody's `.git`.
+ */
+export function strangerOf(
+  repository: string,
+  name: string,
+  workspace: string,
+  uid: number,
+): number | undefined {
+  const known = new Set([0, uid, ownerOf(workspace)])
+  const file = path.join(repository, name)
+  const parts = [repository, path.join(repository, '.git'), path.dirname(file), file]
+  return parts.map(ownerOf).find((owner) => owner !== undefined && !known.has(owner))
+}
+
+function ownerOf(file: string): number | undefined {
+  try {
+    return statSync(file).uid
+  } catch {
+    return undefined
+  }
 }
 
 /** Also a link to nothing is there, and what may not be looked at: whoever made it meant something. */

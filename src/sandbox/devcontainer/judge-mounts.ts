@@ -37,7 +37,8 @@ export function judgeMounts(
       ? `its target ${target} is taken by an entry before it`
       : (targetReason(entry.target, site) ??
         linkReason(target, site) ??
-        (type === 'bind' ? bindReason(entry, site) : emptyReason(entry)))
+        (type === 'bind' ? bindReason(entry, site) : emptyReason(entry)) ??
+        programReason(target))
     if (reason !== undefined) {
       refuse(index, reason)
       continue
@@ -48,6 +49,28 @@ export function judgeMounts(
     else tmpfs.push(target)
   }
   return { binds, volumes, tmpfs }
+}
+
+/** Folders of an image's programs and their settings. */
+const PROGRAM_FOLDERS = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc'].concat(
+  ['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec'],
+  ['/usr/local/bin', '/usr/local/sbin', '/usr/local/lib'],
+)
+/** Folders and files in a home that agents and the programs they start obey. */
+const OBEYED = new Set(
+  ['.claude', '.claude.json', '.iterion', '.codex', '.gemini', '.kimi', '.grok', '.pi'].concat(
+    ['.ssh', '.gnupg', '.aws', '.docker', '.kube', '.gitconfig', '.netrc', '.npmrc'],
+    ['.bashrc', '.bash_profile', '.profile', '.zshrc', '.zshenv'],
+  ),
+)
+
+/** Why a repository may have nothing at a path inside, whatever it is: programs there are the image's, and the agent's. */
+export function programReason(target: string): string | undefined {
+  if (PROGRAM_FOLDERS.some((folder) => isWithin(folder, target) || isWithin(target, folder))) {
+    return `its target ${target} would lie over programs of the image`
+  }
+  const obeyed = target.split('/').find((part) => OBEYED.has(part))
+  return obeyed === undefined ? undefined : `programs do what stands in ${obeyed}`
 }
 
 /** A link of the workspace would lead the engine to another place inside than the one that was judged. */

@@ -3,12 +3,12 @@ import type { RepositorySandbox } from '../choose-container.ts'
 import type { SandboxHost } from '../host.ts'
 import { digestOf } from '../digest.ts'
 import { realStat } from '../paths.ts'
-import { devcontainerName, readDevcontainerFile } from './find-devcontainer.ts'
+import { devcontainerName, readDevcontainerFile, strangerOf } from './find-devcontainer.ts'
 import { readDevcontainer } from './read-devcontainer.ts'
 
 /** What a repository is read with. */
 interface RepositoryQuestion {
-  readonly host: Pick<SandboxHost, 'env'>
+  readonly host: Pick<SandboxHost, 'env' | 'user'>
   /** Its folder. */
   readonly repository: string
   /** The folder that the sandbox works in. */
@@ -28,6 +28,13 @@ export function loadRepository(question: RepositoryQuestion): RepositorySandbox 
   const name = devcontainerName(root)
   if (name === undefined) return undefined
   try {
+    const stranger = strangerOf(root, name, workspace, host.user.uid)
+    if (stranger !== undefined) {
+      throw new EgressError(
+        'SANDBOX_SPEC_UNSAFE',
+        `${name}: ${root}, or the file, belongs to UID ${stranger}, who is neither you nor the owner of the workspace`,
+      )
+    }
     const file = readDevcontainerFile(root, name)
     const devcontainer = readDevcontainer(file, root, {
       env: host.env,

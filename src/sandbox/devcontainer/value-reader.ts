@@ -6,6 +6,8 @@ import { expandVariables, type VariableValues } from './variables.ts'
 /** How much of what does nothing is told, and of each how many characters. */
 const MAX_TOLD = 100
 const MAX_NAME = 100
+/** How many commands may run at once. */
+const MAX_AT_ONCE = 16
 
 /** A command as written: a line for `sh`, or words. */
 export type Command = string | readonly string[]
@@ -49,6 +51,10 @@ export class ValueReader {
   commands(path: JsonPath, written: unknown): Command[] {
     if (written === undefined || written === '') return []
     if (typeof written === 'object' && written !== null && !Array.isArray(written)) {
+      if (Object.keys(written).length > MAX_AT_ONCE) {
+        this.invalid(path, `at most ${MAX_AT_ONCE} commands run at once`)
+        return []
+      }
       return Object.entries(written)
         .map(([name, one]) => this.#command([...path, name], one))
         .filter((command) => command !== undefined)
@@ -80,7 +86,7 @@ export class ValueReader {
         this.ignore(`remoteEnv.${name}`, 'a variable of the container is not taken back')
         continue
       }
-      const text = this.text([...path, name], value)
+      const text = this.#variable([...path, name], value)
       if (text !== undefined && this.isVariable([...path, name], name, text)) found[name] = text
     }
     return found
@@ -125,9 +131,16 @@ export class ValueReader {
     return undefined
   }
 
+  /** The value of a variable. What the operator gives this run goes there alone: other texts end up in arguments. */
+  #variable(path: JsonPath, value: unknown): string | undefined {
+    const isForCommands = path[0] === 'containerEnv' || path[0] === 'remoteEnv'
+    if (typeof value !== 'string' || !isForCommands) return this.text(path, value)
+    return this.expand(value, this.values)
+  }
+
   /** Fills the variables of a text in. */
-  expand(text: string): string {
-    const { text: expanded, withheld } = expandVariables(text, this.values)
+  expand(text: string, values: VariableValues = { ...this.values, operatorEnv: {} }): string {
+    const { text: expanded, withheld } = expandVariables(text, values)
     for (const name of withheld) {
       if (this.#withheld.size < MAX_TOLD) this.#withheld.add(shown(name))
     }

@@ -187,7 +187,8 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRe
 
     async list(label, except) {
       const all = await list(['--filter', `label=${label}`], LIST_TIMEOUT_MS)
-      const found = all.filter(([, name]) => name !== except)
+      // Labels may come from an image; a name is given by whoever started it.
+      const found = all.filter(([, name]) => name !== except && name?.startsWith('iterion-'))
       if (found.length === 0) return []
       const ids = found.map(([id = '']) => id)
       const format = '{{.Id}} {{json .Config.Labels}}'

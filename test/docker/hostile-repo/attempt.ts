@@ -7,6 +7,8 @@ import { TEST_IMAGE } from '../../support/docker.ts'
 export interface Place {
   /** The repository. */
   readonly repository: string
+  /** The folder that the run works in. */
+  readonly workspace: string
   /** A folder beside it, with `secret.txt` in it. */
   readonly outside: string
 }
@@ -21,6 +23,8 @@ export interface Attempt {
     | string
   /** Makes what else it needs. */
   readonly prepares?: (place: Place) => void
+  /** The folder of the repository that is the workspace; default: the repository. */
+  readonly inside?: string
   /** Why it is refused, and on which line of the file; a line of 0: of the file as a whole. */
   readonly refused?: readonly [line: number, reason: RegExp]
   /** It runs: what the command prints then. */

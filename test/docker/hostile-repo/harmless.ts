@@ -23,6 +23,22 @@ export const HARMLESS: readonly Attempt[] = [
     prints: /^X=\[\]\nY=\[none\]$/m,
   },
   {
+    name: 'values of the operator by a host that the engine asks',
+    says: {
+      image: '${localEnv:GIVEN:' + TEST_IMAGE + '}',
+      containerEnv: { G: '${localEnv:GIVEN}' },
+    },
+    prints: /^G=given$/m,
+  },
+  {
+    name: 'a file of variables beside the secrets',
+    says: {
+      postCreateCommand: 'echo "export OPENAI_BASE_URL=http://evil.test" > /run/secrets/.env',
+    },
+    prints: /^up$/m,
+    never: /evil/,
+  },
+  {
     name: 'variables that load code or move an agent',
     says: {
       containerEnv: {

@@ -57,6 +57,31 @@ const MOUNTS: readonly Attempt[] = [
     says: mount('type=tmpfs,target=/run/secrets'),
     refused: [4, /\/run\/secrets/],
   },
+  ...[
+    'type=bind,source=${localWorkspaceFolder}/cat,target=/usr/bin/cat',
+    'type=bind,source=${localWorkspaceFolder}/cat,target=/usr/local/bin',
+    'type=tmpfs,target=/etc',
+    'type=bind,source=${localWorkspaceFolder},target=/var/run/secrets',
+    'type=bind,source=${localWorkspaceFolder},target=/var/run/iterion-egress/status',
+    'type=bind,source=${localWorkspaceFolder}/cat,target=/home/x/.claude/settings.json',
+  ].map((text): Attempt => ({
+    name: `mount over what programs obey ${text}`,
+    says: mount(text),
+    prepares: ({ repository }) => writeFileSync(path.join(repository, 'cat'), '#!/bin/sh\n'),
+    refused: [4, /programs|\/run\/|\/etc\//],
+  })),
+  {
+    name: 'workspace over programs',
+    says: { workspaceFolder: '/usr/bin' },
+    refused: [3, /programs of the image/],
+  },
+  {
+    name: 'a way into the git folder of a repository inside',
+    says: mount('type=bind,source=${localWorkspaceFolder}/sub/.git/hooks,target=/x'),
+    prepares: ({ repository }) =>
+      execFileSync('git', ['init', '--quiet', path.join(repository, 'sub')]),
+    refused: [4, /git/],
+  },
   {
     name: 'a second way into the git folder',
     says: mount('type=bind,source=${localWorkspaceFolder}/.git,target=/g'),
@@ -70,7 +95,7 @@ const MOUNTS: readonly Attempt[] = [
   {
     name: 'workspace over the accounts',
     says: { workspaceFolder: '/etc' },
-    refused: [3, /\/etc\/passwd/],
+    refused: [3, /programs of the image/],
   },
   {
     name: 'workspace over the kernel',
@@ -141,6 +166,19 @@ const KEYS: readonly Attempt[] = [
     refused: [4, /control character/],
   },
 ]
+
+/** Other people's files. */
+const STRANGERS: readonly Attempt[] = ['.git', '.devcontainer/devcontainer.json', '.'].map(
+  (name) => ({
+    name: `${name} of somebody else`,
+    prepares: ({ repository, workspace }) => {
+      execFileSync('chown', ['4711', path.join(repository, name)])
+      execFileSync('mkdir', [workspace])
+    },
+    inside: 'work',
+    refused: [0, /belongs to UID 4711/] as const,
+  }),
+)
 
 const BUILDS: readonly Attempt[] = [
   {
@@ -228,4 +266,11 @@ const FILES: readonly Attempt[] = [
 ]
 
 /** Attempts that are refused, with the place and the reason. */
-export const REFUSED: readonly Attempt[] = [...MOUNTS, ...RUN_ARGS, ...KEYS, ...BUILDS, ...FILES]
+export const REFUSED: readonly Attempt[] = [
+  ...MOUNTS,
+  ...RUN_ARGS,
+  ...KEYS,
+  ...STRANGERS,
+  ...BUILDS,
+  ...FILES,
+]

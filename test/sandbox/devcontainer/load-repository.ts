@@ -3,12 +3,14 @@ import path from 'node:path'
 import tap, { type Test } from 'tap'
 import { loadRepository } from '../../../src/sandbox/devcontainer/load-repository.ts'
 
+const USER = { uid: process.getuid?.() ?? 0, gid: 0, name: 'ada' }
+
 function load(t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>, workspace = '.') {
   const root = t.testdir({ repo: files })
   const repository = path.join(root, 'repo')
   symlinkSync('repo', path.join(root, 'link'))
   const question = {
-    host: { env: { USER: 'ada', SECRET: 'hidden' } },
+    host: { env: { USER: 'ada', SECRET: 'hidden' }, user: USER },
     repository: path.join(root, 'link'),
     workspace: path.join(root, 'link', workspace),
     operatorEnv: { GIVEN: 'yes' },
@@ -18,7 +20,12 @@ function load(t: Test, files: NonNullable<Parameters<Test['testdir']>[0]>, works
 
 void tap.test('a repository without such a file defines no sandbox', async (t) => {
   t.equal(load(t, { 'README.md': '' }).loaded, undefined)
-  const question = { host: { env: {} }, repository: '/nowhere', workspace: '/', operatorEnv: {} }
+  const question = {
+    host: { env: {}, user: USER },
+    repository: '/nowhere',
+    workspace: '/',
+    operatorEnv: {},
+  }
   t.equal(loadRepository(question), undefined)
 })
 

@@ -236,6 +236,9 @@ void tap.test('a flag is judged after the variables are filled in', async (t) =>
     [{ mounts: [{ type: '${localEnv:V}', target: '/v' }] }, 'npipe'],
   ]
   for (const [more, value] of rows) {
-    t.throws(() => read(t, { image: 'x', ...more }, { V: value }), { code: UNSAFE }, value)
+    const text = JSON.stringify({ image: 'x', ...more })
+    const filled = `\${localEnv:V:${JSON.stringify(value).slice(1, -1)}}`
+    const says = JSON.parse(text.replaceAll('${localEnv:V}', () => filled)) as object
+    t.throws(() => read(t, says), { code: UNSAFE }, value)
   }
 })

@@ -149,7 +149,7 @@ void tap.test(
   'a variable is judged after it is filled in, and its name is not filled in',
   async (t) => {
     const reader = readerOf({}, { V: 'x\ny' })
-    t.strictSame(reader.record(AT, { A: '${localEnv:V}', '${localEnv:V}': '1' }), {})
+    t.strictSame(reader.record(['containerEnv'], { A: '${localEnv:V}', '${localEnv:V}': '1' }), {})
     t.equal(reader.source.problems.length, 2)
   },
 )
