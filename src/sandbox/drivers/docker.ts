@@ -20,6 +20,8 @@ const REMOVE_TIMEOUT_MS = 8_000
 const LIST_TIMEOUT_MS = 4_000
 /** How long an engine may be silent before nothing more is waited for, in milliseconds. */
 const SILENCE_MS = 2_500
+/** How long somebody else may take for a removal that failed here, in milliseconds. */
+const OTHERS_MS = 2_000
 /** How often it is looked at whether a removal that somebody else began is done, in milliseconds. */
 const LOOK_MS = 200
 
@@ -82,11 +84,15 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRe
       (one) => NO_SUCH_CONTAINER.test(one) || IN_PROGRESS.test(one),
     )
     if (isOnItsWay && !complaints.some((one) => IN_PROGRESS.test(one))) return []
+    // Whoever removes it at the same moment makes an engine say all kinds of things.
+    const patience = isOnItsWay
+      ? deadline
+      : AbortSignal.any([deadline, AbortSignal.timeout(OTHERS_MS)])
     for (;;) {
       const known = await list([], SILENCE_MS).catch(() => undefined)
       if (known === undefined) return containers
       const left = containers.filter((one) => known.some((names) => names.includes(one)))
-      if (left.length === 0 || !isOnItsWay || deadline.aborted) return left
+      if (left.length === 0 || patience.aborted) return left
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
   }
