@@ -69,3 +69,13 @@ void tap.test('the search path of an image is its own, and none of the workspace
     'another spelling is another variable',
   )
 })
+
+void tap.test('a blank around the name of an image variable hides nothing', async (t) => {
+  const written = { ' NODE_OPTIONS': '--x', '\tGIT_SSH_COMMAND': 'y', 'LANG ': 'C' }
+  const { unset } = repositoryEnvironment(
+    { containerEnv: {}, remoteEnv: {} } as unknown as Devcontainer,
+    written,
+    '/w',
+  )
+  t.strictSame(unset, ['NODE_OPTIONS', 'GIT_SSH_COMMAND'])
+})
