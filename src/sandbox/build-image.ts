@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { EgressError } from '../errors.ts'
 import { type BuildInput, buildTag } from './build-tag.ts'
-import { type DockerfileFacts, mayFetch, readDockerfile } from './dockerfile.ts'
+import {
+  type DockerfileFacts,
+  isFetchingTrigger,
+  leavesNetwork,
+  readDockerfile,
+} from './dockerfile.ts'
 import type { RunningContainer } from './driver.ts'
 import { type Builder, buildImage, findBuilder, onBuildOf } from './drivers/docker-build.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
@@ -82,15 +87,26 @@ async function sealBuild(
       'a run with a policy builds its image with docker alone; build it before, and name it with image',
     )
   }
-  const facts = readDockerfile(readFileSync(input.dockerfile, 'utf8'), input.args)
+  const text = readFileSync(input.dockerfile, 'utf8')
+  const facts = readDockerfile(text, input.args)
   assertNoFetches(input, facts)
-  // The newer builder joins no container: its steps reach nothing.
-  if (builder === 'buildx') return 'none'
+  // Every one of them: also what a later stage starts from brings its instructions.
+  const images: string[] = []
+  for (const base of facts.bases) images.push(await findBase(base, tools, signal))
+  if (builder === 'buildx') {
+    if (leavesNetwork(text)) {
+      throw new EgressError(
+        'SANDBOX_SPEC_UNSAFE',
+        `${input.dockerfile}: # syntax=, --network and --security would lead past the policy`,
+      )
+    }
+    // It joins no container: its steps reach nothing.
+    return 'none'
+  }
   const policy = await request.loadPolicy()
   if (policy === undefined) throw new TypeError('a policy was lost')
   const seccompFile = scratch.write('build-seccomp.json', seccompProfile(), 0o600)
-  for (const base of facts.bases) {
-    const image = await findBase(base, tools, signal)
+  for (const image of images) {
     const holder = await startHolder(image, request, tools, { scratch, seccompFile, own }, signal)
     if (holder === undefined) continue
     await openDoor(request, tools, { container: holder, scratch, policy, teardown: own }, signal)
@@ -121,9 +137,7 @@ async function findBase(base: string, tools: SandboxTools, signal: AbortSignal):
   if (image === undefined) {
     throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${base} is gone again`)
   }
-  const trigger = (await onBuildOf(runtime, image.id, signal)).find(
-    (one) => /^\s*ADD\s/i.test(one) && mayFetch(one),
-  )
+  const trigger = (await onBuildOf(runtime, image.id, signal)).find(isFetchingTrigger)
   if (trigger !== undefined) {
     throw new EgressError(
       'SANDBOX_SPEC_UNSAFE',

@@ -42,14 +42,34 @@ export function readDockerfile(
   return { bases: [...new Set(bases)], fetches }
 }
 
-/** True for an ADD that names an address, or whatever a variable stands for. */
+/**
+ * True for what stands behind ADD if it names an address, or may: builders take quotes and escapes away and fill variables
+ * in, so only plain paths are surely none.
+ */
 export function mayFetch(words: string): boolean {
-  return /:\/\/|\$|\bgit@/.test(words)
+  const bare = words.replaceAll(/["'[\],]/g, '')
+  return !/^[\w\s.\-/*?=+~:]*$/.test(bare) || bare.includes('://')
+}
+
+/** True for an instruction that an image carries out when something is built on it, and that may fetch. */
+export function isFetchingTrigger(trigger: string): boolean {
+  const words = /^\s*ADD\s([\s\S]*)$/i.exec(plainBlanks(trigger))?.[1]
+  return words !== undefined && mayFetch(words)
+}
+
+/** What only the newer builder knows and that may lead past its network: another program that reads the file, a network. */
+export function leavesNetwork(text: string): boolean {
+  return /^\s*#\s*syntax\s*=/im.test(plainBlanks(text)) || /--network|--security/i.test(text)
+}
+
+/** Builders know more blanks than `\s` does. */
+function plainBlanks(text: string): string {
+  return text.replaceAll(/[\u{85}\p{Z}]/gu, ' ')
 }
 
 /** The instructions, each on one line as the builder reads it. */
 function instructionsOf(text: string): Instruction[] {
-  const lines = text.replace(/^\u{feff}/u, '').split(/\r?\n/)
+  const lines = plainBlanks(text.replace(/^\u{feff}/u, '')).split(/\r?\n/)
   const escape = escapeOf(lines)
   const found: Instruction[] = []
   let open: { line: number; text: string } | undefined
@@ -72,7 +92,8 @@ function instructionsOf(text: string): Instruction[] {
 function escapeOf(lines: readonly string[]): '\\' | '`' {
   for (const line of lines) {
     const directive = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line)
-    if (!directive) return '\\'
+    // Whatever is no directive ends them.
+    if (!directive || !/^(?:syntax|escape|check)$/i.test(directive[1] ?? '')) return '\\'
     if (directive[1]?.toLowerCase() === 'escape') return directive[2] === '`' ? '`' : '\\'
   }
   return '\\'

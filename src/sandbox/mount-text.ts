@@ -8,7 +8,8 @@ interface MountFault {
 
 type Option = 'source' | 'target' | 'readonly' | 'type'
 
-const OPTION_NAMES: ReadonlyMap<string, Option> = new Map([
+/** What docker calls the options of a mount, in all their spellings. */
+export const OPTION_NAMES: ReadonlyMap<string, Option> = new Map([
   ['type', 'type'],
   ['source', 'source'],
   ['src', 'source'],

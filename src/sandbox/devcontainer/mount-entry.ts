@@ -1,3 +1,5 @@
+import { OPTION_NAMES } from '../mount-text.ts'
+
 /** A mount of a devcontainer.json, read and not yet judged. */
 export interface MountEntry {
   readonly type: 'bind' | 'volume' | 'tmpfs'
@@ -48,7 +50,7 @@ function fromFields(
   const found = new Map<string, string>()
   for (const [written, value] of fields) {
     const lower = written.toLowerCase()
-    const name = NAMES.get(lower)
+    const name = OPTION_NAMES.get(lower)
     const harmless = Object.hasOwn(HARMLESS, lower) ? HARMLESS[lower] : undefined
     if (name === undefined && harmless?.test(value ?? 'true')) continue
     if (name === undefined) return { fault: `its option ${JSON.stringify(written)} is not taken` }
@@ -69,17 +71,6 @@ function fromFields(
   if (!TRUTH.test(readOnly)) return { fault: 'readonly is true or false' }
   return { type, source, target, readOnly: /^(?:true|1)$/i.test(readOnly) }
 }
-
-const NAMES: ReadonlyMap<string, string> = new Map([
-  ['type', 'type'],
-  ['source', 'source'],
-  ['src', 'source'],
-  ['target', 'target'],
-  ['dst', 'target'],
-  ['destination', 'target'],
-  ['readonly', 'readonly'],
-  ['ro', 'readonly'],
-])
 
 /**
  * One line of CSV: a field in quotes holds commas, and a doubled quote is one. Undefined if a quote stays open, or stands
