@@ -46,7 +46,7 @@ export function readDockerfile(
  * True for what stands behind ADD if it names an address, or may: builders take quotes and escapes away and fill variables
  * in, so only plain paths are surely none.
  */
-export function mayFetch(words: string): boolean {
+function mayFetch(words: string): boolean {
   const bare = words.replaceAll(/["'[\],]/g, '')
   return !/^[\w\s.\-/*?=+~:]*$/.test(bare) || bare.includes('://')
 }
