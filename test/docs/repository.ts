@@ -6,6 +6,7 @@ import { parseMountEntry } from '../../src/sandbox/devcontainer/mount-entry.ts'
 import { readRunArgs } from '../../src/sandbox/devcontainer/run-args.ts'
 import { expandVariables } from '../../src/sandbox/devcontainer/variables.ts'
 import { DENY_CLASS } from '../../src/sandbox/env-deny.ts'
+import { OPTION_NAMES } from '../../src/sandbox/mount-text.ts'
 import { codes, readPage, sectionOf, tableOf } from '../support/page.ts'
 
 // docs/sandbox.md: what a repository may say, held to the code both ways.
@@ -163,11 +164,10 @@ void tap.test('the mounts are those of the table, with the options of the text',
   }
   const [options = ''] = /Its options are [\s\S]*? do nothing\./.exec(SECTION) ?? []
   const source = readPage('src/sandbox/devcontainer/mount-entry.ts')
-  const named = partOf(source, 'const NAMES', '])').matchAll(/\['(\w+)',/g)
   const harmless = partOf(source, 'const HARMLESS', '\n}').matchAll(/^ {2}'?([\w-]+)'?:/gm)
   t.strictSame(
     codes(options).toSorted(),
-    [...named, ...harmless].map(([, name]) => name ?? '').toSorted(),
+    [...OPTION_NAMES.keys(), ...[...harmless].map(([, name]) => name ?? '')].toSorted(),
   )
 })
 
