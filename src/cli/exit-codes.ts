@@ -45,6 +45,7 @@ const BY_CODE: Readonly<Record<ErrorCode, ExitCode>> = {
   SANDBOX_SPEC_UNSAFE: EXIT.fileInvalid,
   SANDBOX_SPEC_CHANGED: EXIT.fileInvalid,
   SANDBOX_LOST: EXIT.hostCannot,
+  BACKEND_UNSUPPORTED: EXIT.fileInvalid,
   NODE_FAILED: EXIT.no,
   RUN_ORPHANED: EXIT.hostCannot,
   RUN_CANCELLED: EXIT.no,

@@ -135,16 +135,35 @@ const data = {
     tag: z.string(),
     stderr: z.string().describe('The end of what the builder said, up to 4 KiB.'),
   }),
+  sandbox_claw_routed_via_runner: z.strictObject({
+    reason: z.string(),
+    limitations_v1: z.string().describe('What claw has not there.'),
+    binary: z
+      .string()
+      .optional()
+      .describe('The iterion of this machine that is bound; without it the image has to have one.'),
+  }),
+  sandbox_fallback_dropped: z.strictObject({
+    node: z.string(),
+    backend: z.string(),
+    reason: z.string(),
+  }),
   sandbox_setup_slow: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
   sandbox_setup_timeout: z.strictObject({ phase: z.string(), knob: z.string(), bound_ms: count }),
   sandbox_stopped: z.strictObject({
     status: z.string(),
     left_behind: z.array(z.string()).describe('What could not be removed; empty if all is gone.'),
   }),
-  node_started: z.strictObject({ node: z.string() }),
+  node_started: z.strictObject({ node: z.string(), backend: z.string() }),
   node_finished: z.strictObject({
     node: z.string(),
     exit_code: z.number().int().describe('128+N if signal N ended it.'),
+  }),
+  node_fallback: z.strictObject({
+    node: z.string(),
+    from: z.string().describe('The backend that failed.'),
+    to: z.string().describe('The backend that takes the task now.'),
+    exit_code: z.number().int(),
   }),
 }
 

@@ -15,7 +15,8 @@ export const OWN_FAILURE = 125
 
 /** Where the nodes of a run are started. */
 export interface NodePlace {
-  start(node: NodeSpec, index: number): NodeProcess
+  /** Starts the command of a node under its backend. */
+  start(node: NodeSpec): NodeProcess
   /** Rejects when the place is gone; undefined: it cannot go. */
   readonly lost?: Promise<never>
 }
@@ -93,9 +94,10 @@ function keepResumable(
 /** Runs the nodes that the checkpoint does not count as done. Answers the first exit code that is not 0. */
 async function runNodes(
   nodes: readonly NodeSpec[],
-  { handle, emit, control }: RunTools,
+  tools: RunTools,
   place: NodePlace,
 ): Promise<number> {
+  const { handle, control } = tools
   const stopped = new Promise<never>((_, reject) => {
     const stop = () => reject(control.signal.reason as Error)
     control.signal.addEventListener('abort', stop, { once: true })
@@ -107,17 +109,37 @@ async function runNodes(
     if (isDone.has(node.id)) continue
     const { done } = handle.record.checkpoint
     handle.update({ checkpoint: { done, next: node.id } })
-    emit({ type: 'node_started', data: { node: node.id } })
-    const running = place.start(node, index)
-    control.enter(running)
-    const code = await Promise.race([orLost(running.done, place.lost), stopped])
-    emit({ type: 'node_finished', data: { node: node.id, exit_code: code } })
-    control.enter(undefined, code)
+    const code = await runNode(node, tools, place, stopped)
     if (code !== 0) return code
     const next = nodes[index + 1]?.id ?? null
     handle.update({ checkpoint: { done: [...done, { node: node.id, exit_code: code }], next } })
   }
   return 0
+}
+
+/** Runs a node, by its fallbacks in turn as long as it fails. Answers the exit code of the last one that ran. */
+async function runNode(
+  node: NodeSpec,
+  { emit, control }: RunTools,
+  place: NodePlace,
+  stopped: Promise<never>,
+): Promise<number> {
+  const backends = [node.backend, ...node.fallback]
+  for (const [index, backend] of backends.entries()) {
+    emit({ type: 'node_started', data: { node: node.id, backend } })
+    const running = place.start({ ...node, backend })
+    control.enter(running)
+    const code = await Promise.race([orLost(running.done, place.lost), stopped])
+    emit({ type: 'node_finished', data: { node: node.id, exit_code: code } })
+    control.enter(undefined, code)
+    const next = backends[index + 1]
+    if (code === 0 || next === undefined) return code
+    emit({
+      type: 'node_fallback',
+      data: { node: node.id, from: backend, to: next, exit_code: code },
+    })
+  }
+  throw new TypeError('a node without a backend')
 }
 
 /** What the command made of the signal, if that was a failure; else the signal itself. */

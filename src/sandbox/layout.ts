@@ -8,6 +8,8 @@ import {
   userPlan,
   type UserPlan,
 } from './account.ts'
+import { usesClaw } from './backend.ts'
+import { CLAW_TARGET, clawMount } from './claw-binary.ts'
 import type { RepositoryMounts } from './devcontainer/judge-mounts.ts'
 import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { ContainerSpec, ImageInfo, TmpfsMount } from './driver.ts'
@@ -47,6 +49,10 @@ export interface Layout {
   readonly hostState: HostStateMounts | undefined
   /** What has to be looked after when the container is gone. */
   readonly guard: WorkspaceGuard
+  /** The `iterion` that runs claw inside, a name on PATH or a path. */
+  readonly iterion: string
+  /** The program of this machine that it is; undefined if it is the image's, or no node runs by claw. */
+  readonly clawBinary: string | undefined
   /** What is not there for the sandbox, or only to be read, and why. */
   readonly notes: readonly string[]
 }
@@ -73,7 +79,7 @@ export interface LayoutQuestion {
  * Lays out a sandbox. What it makes on the host so that something can be bound over it is in `guard`.
  *
  * @throws {EgressError} SANDBOX_SPEC_UNSAFE for a workspace, mount or attachment that would open it;
- * SANDBOX_DOOR_FAILED for an advisory run in a rootless engine
+ * SANDBOX_DOOR_FAILED for an advisory run in a rootless engine; OPTION_INVALID for an `ITERION_BIN` that cannot be bound
  */
 export function layOut(question: LayoutQuestion): Layout {
   const { host, workflow, block, repository, scratch, image } = question
@@ -124,7 +130,9 @@ export function layOut(question: LayoutQuestion): Layout {
     state?.mounts ?? [],
     [{ source: scratch.status.path, target: STATUS_TARGET, readOnly: false }],
     user.needsAccount ? accountMounts(account, scratch) : [],
+    clawMounts(question, asked),
   )
+  const iterion = mounts.find(({ target }) => target === CLAW_TARGET)
   const targets = [...mounts, ...(state?.scratch ?? [])].map(({ target }) => target)
   return {
     user,
@@ -159,6 +167,8 @@ export function layOut(question: LayoutQuestion): Layout {
         .map(({ source }) => snapshotGit(source)),
       made: [...git.flatMap((one) => one.made), ...(state?.made ?? [])],
     },
+    iterion: iterion ? CLAW_TARGET : 'iterion',
+    clawBinary: usesClaw(workflow.nodes) ? iterion?.source : undefined,
     notes: [...git.flatMap((one) => one.notes), ...rootNote(repository, block, user)],
   }
 }
@@ -224,6 +234,13 @@ export function layoutSpec(
 ): Pick<ContainerSpec, 'user' | 'workdir' | 'mounts' | 'volumes' | 'tmpfs'> {
   const { user, workdir, mounts, volumes, tmpfs } = layout
   return { user: user.user, workdir, mounts, volumes, tmpfs }
+}
+
+/** The `iterion` of this machine, unless the workflow binds one itself. */
+function clawMounts({ host, workflow }: LayoutQuestion, asked: readonly BindMount[]): BindMount[] {
+  if (!usesClaw(workflow.nodes) || asked.some(({ target }) => target === CLAW_TARGET)) return []
+  const mount = clawMount(host)
+  return mount ? [mount] : []
 }
 
 function accountMounts(account: Account, scratch: Scratch): BindMount[] {

@@ -3,6 +3,7 @@ import { constants as osConstants } from 'node:os'
 import type { Readable } from 'node:stream'
 import { signalGroup } from '../door/spawn.ts'
 import { EgressError } from '../errors.ts'
+import type { NodeProgram } from './backend.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import type { SandboxHost } from './host.ts'
 import { SHELL_FILE } from './secrets.ts'
@@ -47,7 +48,6 @@ exec < /dev/null
 
 /** A command that is as good as started: only the word is missing. */
 export interface HeldNode {
-  readonly index: number
   /** Lets it run. */
   release(): NodeProcess
   /** Gives it up. What the engine says of that is for nobody. */
@@ -63,11 +63,30 @@ export interface ContainerNode {
   readonly status: StatusFile
   /** True if variables wait in a file of this program's beside the secrets. One that somebody else wrote is not read. */
   readonly hasShellFile: boolean
+  /** What it reads, and nothing after it; undefined: its standard input is the caller's, or none. */
+  readonly input?: string | undefined
 }
 
 /** Starts a command in a container. */
 export function startContainerNode(node: ContainerNode, stdio: StdioOptions): NodeProcess {
-  return watch(node, startWrapper(node, WRAPPER, stdio))
+  if (node.input === undefined) return watch(node, startWrapper(node, WRAPPER, stdio))
+  const reading = { ...node, exec: { ...node.exec, interactive: true, tty: false } }
+  const started = startWrapper(reading, WRAPPER, withPipe(stdio))
+  give(started.child, node.input)
+  return watch(node, started)
+}
+
+/** The same streams with a pipe to write into. */
+function withPipe(stdio: StdioOptions): StdioOptions {
+  const [, output, errors] = typeof stdio === 'string' ? [stdio, stdio, stdio] : stdio
+  return ['pipe', output, errors]
+}
+
+/** Gives a program all that it reads. */
+function give({ stdin }: ChildProcess, input: string): void {
+  // Who is gone does not read it, and says so when it is looked at.
+  stdin?.on('error', () => undefined)
+  stdin?.end(input)
 }
 
 /**
@@ -75,16 +94,11 @@ export function startContainerNode(node: ContainerNode, stdio: StdioOptions): No
  * engine as long as it takes to place a door.
  */
 export function holdContainerNode(node: ContainerNode, stdio: StdioOptions): HeldNode {
-  const [, output, errors] = typeof stdio === 'string' ? [stdio, stdio, stdio] : stdio
   const held = { ...node, exec: { ...node.exec, interactive: true } }
-  const started = startWrapper(held, HOLD + WRAPPER, ['pipe', output, errors])
-  const { stdin } = started.child
-  // Who is gone does not hear it, and says so when it is looked at.
-  stdin?.on('error', () => undefined)
+  const started = startWrapper(held, HOLD + WRAPPER, withPipe(stdio))
   return {
-    index: node.index,
     release() {
-      stdin?.end('\n')
+      give(started.child, '\n')
       return watch(node, started)
     },
     drop: () => signalGroup(started.child, 'SIGKILL'),
@@ -135,18 +149,18 @@ function watch(
 /** Starts a node on this machine, without a sandbox. */
 export function startHostNode(
   host: SandboxHost,
-  command: readonly string[],
+  { words: [program = '', ...args], input }: NodeProgram,
   workdir: string,
   env: Readonly<Record<string, string>>,
   stdio: StdioOptions,
 ): NodeProcess {
-  const [program = '', ...args] = command
   const child = host.spawn(program, args, {
     cwd: workdir,
     env: { ...host.env, ...env },
-    stdio,
+    stdio: input === undefined ? stdio : withPipe(stdio),
     detached: true,
   })
+  if (input !== undefined) give(child, input)
   let failure: Error | undefined
   child.once('error', (error) => (failure = error))
   return {
@@ -158,11 +172,6 @@ export function startHostNode(
     output: outputOf(child),
     resize: () => signalGroup(child, 'SIGWINCH'),
   }
-}
-
-/** The words of a command: a line is one for the shell. */
-export function commandWords(command: string | readonly string[]): readonly string[] {
-  return typeof command === 'string' ? ['/bin/sh', '-c', command] : command
 }
 
 function outputOf({ stdout, stderr }: ChildProcess): Readable[] {

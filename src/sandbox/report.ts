@@ -1,7 +1,9 @@
 import type { EgressEvent } from '../events/event.ts'
+import { usesClaw } from './backend.ts'
 import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { Layout } from './layout.ts'
 import type { RepositoryEnvironment } from './repository-env.ts'
+import type { Workflow } from './spec.ts'
 
 /** Who is told: people by lines, programs by events. */
 interface Listener {
@@ -10,8 +12,8 @@ interface Listener {
 
 /** Tells what of the host is in a sandbox, and who runs there. */
 export function reportLayout(
-  { user, hostState, notes }: Layout,
-  { say }: Listener,
+  { user, hostState, notes, clawBinary }: Layout,
+  { say, workflow }: Listener & { readonly workflow: Pick<Workflow, 'nodes'> },
   emit: (event: EgressEvent) => void,
 ): void {
   for (const note of notes) say(note)
@@ -23,6 +25,16 @@ export function reportLayout(
     }))
     const data = { mounts, skipped: hostState.skipped.map((one) => ({ ...one })) }
     emit({ type: 'sandbox_host_state_mounted', data })
+  }
+  if (usesClaw(workflow.nodes)) {
+    emit({
+      type: 'sandbox_claw_routed_via_runner',
+      data: {
+        reason: 'claw runs by iterion __claw-runner in the container',
+        limitations_v1: 'no tools of the host, no questions to people',
+        ...(clawBinary !== undefined && { binary: clawBinary }),
+      },
+    })
   }
   if (user.remap) emit({ type: 'sandbox_user_remap', data: user.remap })
   if (user.mismatch) {

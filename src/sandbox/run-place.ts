@@ -2,6 +2,7 @@ import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { EventData } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
+import { assertSandboxable, nodeProgram, usesClaw } from './backend.ts'
 import type { BuildInput } from './build-tag.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
@@ -47,6 +48,11 @@ export async function makePlace(
       return barePlace(host, plan, options)
     }
     case 'sandboxed': {
+      refuseUnsafe(() => assertSandboxable(plan.workflow.nodes), tools)
+      for (const { node, backend, reason } of plan.dropped) {
+        options.say(`node ${node}: the fallback ${backend} is left out: ${reason}`)
+        emit({ type: 'sandbox_fallback_dropped', data: { node, backend, reason } })
+      }
       for (const applied of [decision.floor, decision.guard]) {
         if (!applied) continue
         const { floor, shadowed } = applied
@@ -120,6 +126,16 @@ function buildInput({ dockerfile, context, args, target }: BuildSpec, folder: st
   return { dockerfile: absolute(dockerfile), context: absolute(context), args, target }
 }
 
+/** Runs a check, and says in an event what it refuses. */
+function refuseUnsafe(check: () => void, { emit }: RunTools): void {
+  try {
+    check()
+  } catch (error) {
+    if (error instanceof EgressError) emit({ type: 'sandbox_refused', data: refusal(error) })
+    throw error
+  }
+}
+
 function refusal({ code, message, at }: EgressError): EventData<'sandbox_refused'> {
   const place = at ? `${at.file}:${at.line}:${at.column}: ` : ''
   return { failure_code: code, message: `${place}${message}` }
@@ -145,13 +161,18 @@ async function barePlace(
   { workflow }: RunPlan,
   options: RunOptions,
 ): Promise<NodePlace> {
-  const { commandWords, startHostNode } = await import('./node-process.ts')
+  const { startHostNode } = await import('./node-process.ts')
+  const { findIterion } = await import('./claw-binary.ts')
   const { readSecrets } = await import('./secrets.ts')
   const variables = workflow.secrets.filter((secret) => secret.as === 'env')
+  const site = {
+    iterion: (usesClaw(workflow.nodes) && findIterion(host)) || 'iterion',
+    workdir: options.workspace,
+  }
   const secrets = readSecrets({ ...workflow, secrets: variables }, host, options.workspace)
   const env = { ...workflow.sandbox?.env, ...secrets.env, ...options.operatorEnv }
   return {
     start: (node) =>
-      startHostNode(host, commandWords(node.command), options.workspace, env, options.stdio),
+      startHostNode(host, nodeProgram(node, site), options.workspace, env, options.stdio),
   }
 }

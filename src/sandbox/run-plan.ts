@@ -3,6 +3,7 @@ import path from 'node:path'
 import type { ContainerRuntime } from '../door/container-runtime.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { RepositorySandbox } from './choose-container.ts'
+import { type DroppedFallback, screenFallbacks } from './backend.ts'
 import { commandWorkflow } from './command-workflow.ts'
 import { definesSandbox } from './devcontainer/find-devcontainer.ts'
 import { digestOf } from './digest.ts'
@@ -50,7 +51,10 @@ export interface RunOptions {
 
 /** A workflow with all that was decided about it before anything starts. */
 export interface RunPlan {
+  /** As written, without fallbacks that could not start where the run will be. */
   readonly workflow: Workflow
+  /** Those fallbacks. */
+  readonly dropped: readonly DroppedFallback[]
   readonly decision: SpecDecision
   readonly network: RunNetwork
   /** What the repository defines, whether or not it is used. */
@@ -112,9 +116,11 @@ export async function readPlan(
     hasFileSecrets: workflow.secrets.some((secret) => secret.as === 'file'),
   })
   const network = networkOf(source, workflow, decision, repository)
+  const { nodes, dropped } = screenFallbacks(workflow.nodes, decision.kind === 'sandboxed')
   let loading: Promise<Policy | undefined> | undefined
   return {
-    workflow,
+    workflow: { ...workflow, nodes },
+    dropped,
     decision,
     network,
     repository,

@@ -1,9 +1,9 @@
 import { EgressError } from '../errors.ts'
+import { type NodeProgram, nodeProgram } from './backend.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import { proxyVariables, splitEnvironment } from './env-file.ts'
 import type { Layout } from './layout.ts'
 import {
-  commandWords,
   type ContainerNode,
   type HeldNode,
   holdContainerNode,
@@ -24,10 +24,10 @@ export interface SandboxCommands {
    * Makes everything ready for a node, so that its start is a word. It runs nothing of the workflow, and does nothing for
    * a node that reads: what a caller types is for the node alone.
    */
-  hold(next: readonly [NodeSpec, number] | undefined): void
+  hold(next: NodeSpec | undefined): void
   /** Gives up what was held. */
   drop(): void
-  start(node: NodeSpec, index: number): NodeProcess
+  start(node: NodeSpec): NodeProcess
   /** @throws {EgressError} OPTION_INVALID if its user and that of the nodes cannot have the same variables */
   postCreate(command: string | readonly string[], user: string, index: number): ContainerNode
   /** @throws {EgressError} SANDBOX_SETUP_FAILED */
@@ -67,29 +67,34 @@ export function openCommands(
     tty: false,
     command: [],
   }
-  const nodeOf = (index: number, command: string | readonly string[]): ContainerNode => ({
-    exec: { ...exec, command: commandWords(command) },
+  const programOf = (index: number, { words, input }: NodeProgram): ContainerNode => ({
+    exec: { ...exec, command: words },
     driver,
     index,
     status: scratch.status,
     hasShellFile: shellFile !== '',
+    input,
   })
-  let held: HeldNode | undefined
+  let count = 0
+  const nodeOf = (node: NodeSpec) =>
+    programOf(count++, nodeProgram(node, { iterion: layout.iterion, workdir: layout.workdir }))
+  let held: { readonly node: HeldNode; readonly of: NodeSpec } | undefined
   return {
     hold(next) {
       if (next === undefined || interactive || tty) return
-      const [node, index] = next
-      held = holdContainerNode(nodeOf(index, node.command), stdio)
+      const node = nodeOf(next)
+      if (node.input === undefined) held = { node: holdContainerNode(node, stdio), of: next }
     },
-    drop: () => held?.drop(),
-    start(node, index) {
-      if (held?.index === index) return held.release()
-      const plain = nodeOf(index, node.command)
+    drop: () => held?.node.drop(),
+    start(node) {
+      if (held?.of.id === node.id && held.of.backend === node.backend) return held.node.release()
+      const plain = nodeOf(node)
       return startContainerNode({ ...plain, exec: { ...plain.exec, interactive, tty } }, stdio)
     },
     postCreate(command, user, index) {
       assertReadable(shellFile, user, exec.user)
-      const node = nodeOf(POST_CREATE_INDEX + index, command)
+      const words = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+      const node = programOf(POST_CREATE_INDEX + index, { words })
       // Its home is its own.
       const file =
         user === exec.user ? exec.envFile : scratch.write('post-create-env', envFile, 0o600)

@@ -83,7 +83,7 @@ export interface SandboxTools {
 
 /** A sandbox that stands. */
 export interface Sandbox {
-  start(node: NodeSpec, index: number): NodeProcess
+  start(node: NodeSpec): NodeProcess
   /** Rejects when the container ends before it is told to. */
   readonly lost: Promise<never>
 }
@@ -179,7 +179,7 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
       }
     })
   }
-  return { start: (node, index) => commands.start(node, index), lost }
+  return { start: (node) => commands.start(node), lost }
 }
 
 /** The guard of a layout. Other runs may work in the same workspace, or may have been killed there. */
@@ -242,14 +242,9 @@ async function findImage(
   throw new EgressError('SANDBOX_IMAGE_UNAVAILABLE', `the image ${name} is gone again`)
 }
 
-/** The node that the checkpoint leads to, and its number; undefined if none is left. */
-function nextNode(
-  { workflow }: SandboxRequest,
-  { record }: RunHandle,
-): [NodeSpec, number] | undefined {
-  const index = workflow.nodes.findIndex(({ id }) => id === record.checkpoint.next)
-  const node = workflow.nodes[index]
-  return node && [node, index]
+/** The node that the checkpoint leads to; undefined if none is left. */
+function nextNode({ workflow }: SandboxRequest, { record }: RunHandle): NodeSpec | undefined {
+  return workflow.nodes.find(({ id }) => id === record.checkpoint.next)
 }
 
 /** True if a repository chose the image of a caller who is not root: what root writes is root's outside too. */

@@ -1,4 +1,5 @@
 import type { PolicySource } from '../policy/parse.ts'
+import type { Backend } from './backend.ts'
 
 /** Whether a run gets a container: none, `auto` (the image of the tier that asked), or the block's own. */
 export type SandboxMode = 'none' | 'auto' | 'inline'
@@ -51,10 +52,11 @@ export interface SecretSpec {
 /** One step of a workflow. */
 export interface NodeSpec {
   readonly id: string
-  readonly backend: string
-  /** A line for `sh -c`, or the words of a command. */
+  readonly backend: Backend
+  /** A line for `sh -c` or a task for an agent, or the words of a command. */
   readonly command: string | readonly string[]
-  readonly fallback: readonly string[]
+  /** Who takes the task, in order, if the one before failed. */
+  readonly fallback: readonly Backend[]
 }
 
 /** A workflow file as written, checked. */

@@ -1,4 +1,5 @@
 import type { YamlPart } from '../policy/yaml-source.ts'
+import { takesTask } from './backend.ts'
 import { parseMountText } from './mount-text.ts'
 import { isEnvName } from './workflow-schema.ts'
 import { isMap } from './digest.ts'
@@ -17,6 +18,7 @@ export function checkWorkflow(source: YamlPart, value: unknown): void {
   checkMounts(source, listOf(at(block, 'mounts')))
   checkSecrets(source, listOf(at(value, 'secrets')))
   checkUnique(source, 'nodes', 'id', listOf(at(value, 'nodes')))
+  checkBackends(source, listOf(at(value, 'nodes')))
 }
 
 function checkContainer(source: YamlPart, block: unknown): void {
@@ -92,6 +94,31 @@ function checkSecrets(source: YamlPart, secrets: readonly unknown[]): void {
       ['secrets', i, 'from'],
       'a secret comes from exactly one of env and file',
     )
+  }
+}
+
+function checkBackends(source: YamlPart, nodes: readonly unknown[]): void {
+  for (const [i, node] of nodes.entries()) {
+    const report = (key: string, message: string) =>
+      source.report('WORKFLOW_SHAPE', ['nodes', i, key], message)
+    const backend = at(node, 'backend') ?? 'tool'
+    const command = at(node, 'command')
+    const fallback = listOf(at(node, 'fallback'))
+    const isTask = typeof backend === 'string' && takesTask(backend)
+    if (isTask && typeof command === 'string' && command.startsWith('-')) {
+      report('command', 'an agent would take a task with a dash in front for an option')
+    }
+    if (backend === 'claw' && Array.isArray(command)) {
+      report('command', 'claw is given a task, which is a text; a command is for the backend tool')
+    }
+    if (fallback.length === 0) continue
+    if (!isTask || Array.isArray(command)) {
+      report('fallback', 'a command has no fallback: only a task, which is a text, does')
+    } else if (fallback.includes('tool')) {
+      report('fallback', 'tool runs commands, and no tasks')
+    } else if (new Set([backend, ...fallback]).size <= fallback.length) {
+      report('fallback', 'a backend is named twice')
+    }
   }
 }
 

@@ -1,13 +1,11 @@
 import path from 'node:path'
 import { z } from 'zod'
 import type { ShapeDialect } from '../policy/shape-problems.ts'
+import { BACKENDS } from './backend.ts'
 import { isImageReference } from './image-reference.ts'
 
 // The shape of workflow.yaml. What two keys say together is checked in workflow-checks.ts; `network` is read by the same
 // code as a policy file.
-
-/** What runs the command of a node. */
-const BACKENDS = ['tool'] as const
 
 const ENV_NAME = /^[A-Za-z_]\w*$/
 const NODE_ID = /^[A-Za-z0-9][\w.-]{0,63}$/
@@ -42,7 +40,11 @@ function hasControls(text: string): boolean {
 }
 
 const noNul = z.string().refine((text) => !text.includes('\0'), 'a text without NUL')
-const commandLine = noNul.refine((text) => text.trim() !== '', 'a command')
+/** The kernel takes no longer argument, its end included. */
+const MAX_ARGUMENT = 131_072
+const commandLine = noNul
+  .refine((text) => text.trim() !== '', 'a command')
+  .refine((text) => Buffer.byteLength(text) < MAX_ARGUMENT, 'a text of less than 128 KiB')
 const envName = z.string().refine(isEnvName, 'the name of a variable: letters, digits and _')
 const filePath = z
   .string()
@@ -115,7 +117,10 @@ const node = z.strictObject({
     commandLine,
     z.array(noNul).refine(([program = '']) => program !== '', 'a list that begins with a program'),
   ]),
-  fallback: z.array(z.string()).optional(),
+  fallback: z
+    .array(z.enum(BACKENDS))
+    .optional()
+    .describe('Backends that take the task, in order, if the one before failed. Default: none.'),
 })
 
 /** The shape of a workflow file. */

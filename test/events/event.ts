@@ -74,11 +74,18 @@ const FULL: { readonly [T in EventType]: Required<EventData<T>> } = {
   },
   sandbox_build_finished: { tag: 'iterion-egress-build:00', image_id: 'sha256:00' },
   sandbox_build_failed: { tag: 'iterion-egress-build:00', stderr: 'x' },
+  sandbox_claw_routed_via_runner: {
+    reason: 'x',
+    limitations_v1: 'y',
+    binary: '/usr/bin/iterion',
+  },
+  sandbox_fallback_dropped: { node: 'plan', backend: 'codex', reason: 'x' },
   sandbox_setup_slow: { phase: 'pull', knob: 'ITERION_SANDBOX_PULL_TIMEOUT', bound_ms: 600_000 },
   sandbox_setup_timeout: { phase: 'pull', knob: 'ITERION_SANDBOX_PULL_TIMEOUT', bound_ms: 600_000 },
   sandbox_stopped: { status: 'finished', left_behind: [] },
-  node_started: { node: 'build' },
+  node_started: { node: 'build', backend: 'tool' },
   node_finished: { node: 'build', exit_code: 137 },
+  node_fallback: { node: 'plan', from: 'claude_code', to: 'pi', exit_code: 1 },
 }
 
 /** The fields that a record of each type cannot do without. */
@@ -116,11 +123,14 @@ const REQUIRED: { readonly [T in EventType]: readonly (keyof EventData<T>)[] } =
   sandbox_build_started: ['tag', 'dockerfile', 'builder'],
   sandbox_build_finished: ['tag', 'image_id'],
   sandbox_build_failed: ['tag', 'stderr'],
+  sandbox_claw_routed_via_runner: ['reason', 'limitations_v1'],
+  sandbox_fallback_dropped: ['node', 'backend', 'reason'],
   sandbox_setup_slow: ['phase', 'knob', 'bound_ms'],
   sandbox_setup_timeout: ['phase', 'knob', 'bound_ms'],
   sandbox_stopped: ['status', 'left_behind'],
-  node_started: ['node'],
+  node_started: ['node', 'backend'],
   node_finished: ['node', 'exit_code'],
+  node_fallback: ['node', 'from', 'to', 'exit_code'],
 }
 
 const record = (type: string, data: unknown) => ({

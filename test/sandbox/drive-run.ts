@@ -162,3 +162,53 @@ void tap.test('what is left behind stays in the record for the reaper', async (t
   t.strictSame(leftBehind, ['abc'])
   t.match(record, { scratch: '/s', container: 'abc' })
 })
+
+void tap.test(
+  'a node that fails is taken up by its fallbacks, in order, until one is done',
+  async (t) => {
+    const backends: string[] = []
+    const { tools, place, events } = setUp({})
+    const codes: Record<string, number> = { claude_code: 1, pi: 137, kimi: 0, grok: 0 }
+    const byBackend: NodePlace = {
+      start: (node) => {
+        backends.push(`${node.id} ${node.backend}`)
+        return { ...place.start(node), done: Promise.resolve(codes[node.backend] ?? 0) }
+      },
+    }
+    const node = (id: string, fallback: NodeSpec['fallback']): NodeSpec => ({
+      id,
+      backend: 'claude_code',
+      command: 'x',
+      fallback,
+    })
+    const result = await driveRun(
+      [node('a', ['pi', 'kimi', 'grok']), node('b', ['pi'])],
+      tools,
+      async () => byBackend,
+    )
+    t.strictSame(backends, ['a claude_code', 'a pi', 'a kimi', 'b claude_code', 'b pi'])
+    t.strictSame(
+      events.filter(({ type }) => type === 'node_fallback').map(({ data }) => data),
+      [
+        { node: 'a', from: 'claude_code', to: 'pi', exit_code: 1 },
+        { node: 'a', from: 'pi', to: 'kimi', exit_code: 137 },
+        { node: 'b', from: 'claude_code', to: 'pi', exit_code: 1 },
+      ],
+    )
+    t.match(result, {
+      exitCode: 137,
+      record: { checkpoint: { done: [{ node: 'a', exit_code: 0 }], next: 'b' } },
+    })
+  },
+)
+
+void tap.test('a run that is told to end takes up no fallback', async (t) => {
+  const { tools, place, started, control } = setUp({ a: 'hangs' }, [], 1)
+  const [first] = NODES
+  const nodes: NodeSpec[] = first ? [{ ...first, backend: 'pi', fallback: ['kimi'] }] : []
+  const running = driveRun(nodes, tools, async () => place)
+  await new Promise((resolve) => setImmediate(resolve))
+  control.receive('SIGTERM')
+  t.match(await running, { record: { status: 'cancelled' } })
+  t.strictSame(started, ['a'])
+})

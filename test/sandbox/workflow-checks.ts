@@ -51,6 +51,26 @@ const TABLE: [text: string, problems: string[]][] = [
     'secrets: [{name: A, as: env}, {name: A, as: file}, {name: A, as: env}]',
     ['1:59 the name "A" is given twice'],
   ],
+  [
+    'nodes: [{backend: pi, command: -x}, {backend: tool, command: -x}, {backend: pi, command: [-x]}]',
+    ['1:32 an agent would take a task with a dash in front for an option'],
+  ],
+  [
+    'nodes: [{backend: claw, command: [a]}, {backend: claw, command: a}]',
+    ['1:34 claw is given a task, which is a text; a command is for the backend tool'],
+  ],
+  [
+    'nodes: [{command: a, fallback: [pi]}, {backend: pi, command: [a], fallback: [kimi]}]',
+    [
+      '1:32 a command has no fallback: only a task, which is a text, does',
+      '1:77 a command has no fallback: only a task, which is a text, does',
+    ],
+  ],
+  [
+    'nodes: [{backend: pi, command: a, fallback: [tool]}, {backend: pi, command: a, fallback: [pi]}]',
+    ['1:45 tool runs commands, and no tasks', '1:90 a backend is named twice'],
+  ],
+  ['nodes: [{backend: pi, command: a, fallback: [kimi, claw, codex]}]', []],
   ['secrets: [{from: {}}]', [`1:18 ${FROM_HINT}`]],
   ['secrets: [{from: {env: A, file: b}}]', [`1:18 ${FROM_HINT}`]],
   ['secrets: [{from: {env: A}}, {from: {file: b}}]', []],

@@ -148,7 +148,7 @@ void tap.test('a workflow is held to its shape', async (t) => {
 void tap.test('a node has a backend that is known and a command', async (t) => {
   const hint = 'a command is a text for sh or a list of words'
   t.strictSame(inNode('backend: claude, command: x'), [
-    '2:26 nodes[1].backend is "claude"; expected tool',
+    '2:26 nodes[1].backend is "claude"; expected tool, claude_code, pi, kimi, grok, claw, codex',
   ])
   t.strictSame(inNode('backend: tool'), [`2:9 nodes[1].command is missing; ${hint}`])
   t.strictSame(inNode('command: 5'), [`2:26 nodes[1].command is 5; ${hint}`])

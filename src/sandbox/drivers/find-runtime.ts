@@ -74,7 +74,8 @@ export function findOnPath(
   return undefined
 }
 
-function isProgram(file: string): boolean {
+/** True for a regular file that the caller may start. */
+export function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK)
     return statSync(file).isFile()
