@@ -63,6 +63,7 @@ export { type Resolver, type ResolverAnswer, systemResolver } from './proxy/reso
 export { type Spawner, systemSpawner } from './door/spawn.ts'
 export type { RepositorySandbox } from './sandbox/choose-container.ts'
 export type { RunResult } from './sandbox/drive-run.ts'
+export { type ForecastInput, willBeSandboxed } from './sandbox/forecast.ts'
 export type { ProcessIdentity, SandboxHost } from './sandbox/host.ts'
 export { readIdentity } from './sandbox/process-identity.ts'
 export { resolveSpec, type SpecDecision, type SpecRequest } from './sandbox/resolve-spec.ts'

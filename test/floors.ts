@@ -91,7 +91,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
         'git-dangers.ts',
         'git-mounts.ts',
         'git-place.ts',
-        'host-state.ts',
+        'maker.ts',
         'mount-rules.ts',
         'paths.ts',
         'process-identity.ts',
@@ -119,7 +119,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'node:child_process': ['io.ts'],
       'node:fs': ['command-serve.ts', 'package-version.ts'],
       'node:os': ['system-io.ts'],
-      'node:path': ['command-run.ts', 'system-io.ts'],
+      'node:path': ['run-request.ts', 'system-io.ts'],
     },
   },
   'index.ts': {

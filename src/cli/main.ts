@@ -20,6 +20,9 @@ const EXIT_HELP = `
 Exit codes: 0 yes, 1 no (a denied target, a failing policy test), 2 usage,
 3 a file is invalid, 4 the host cannot.`
 
+const PLAN_EXIT_HELP = `
+Exit codes: 0 it would start, 1 it would not, 2 usage.`
+
 const RUN_EXIT_HELP = `
 Exit codes: the command's own, 128+N for signal N, 125 for everything that is not the command's.`
 
@@ -45,12 +48,12 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What stands behind `--` of `run` is the command's own, and none of this program's options. */
+/** What stands behind `--` of `run` and `plan` is the command's own, and none of this program's options. */
 function splitCommand(argv: readonly string[]): {
   readonly words: readonly string[]
   readonly command: readonly string[] | undefined
 } {
-  const end = argv[0] === 'run' ? argv.indexOf('--') : -1
+  const end = argv[0] === 'run' || argv[0] === 'plan' ? argv.indexOf('--') : -1
   if (end === -1) return { words: argv, command: undefined }
   return { words: argv.slice(0, end), command: argv.slice(end + 1) }
 }
@@ -173,6 +176,7 @@ function createProgram(
     })
 
   addRunCommands(program, io, command, finish)
+  addForecastCommands(program, io, command, finish)
 
   program
     .command('schema')
@@ -200,35 +204,12 @@ function addRunCommands(
       .option('--json', 'print the record of the run as JSON on standard error')
 
   addCommon(
-    program
-      .command('run')
-      .description('run a workflow in a sandbox, or the one command behind --')
-      .usage('[options] [workflow] | [options] --image <image> -- <command>')
-      .argument('[workflow]', 'the workflow file')
-      .option('--image <image>', 'the image for the command behind --')
-      .option(
-        '--policy <file>',
-        'the policy for the command behind --; without it the network is open',
-      )
-      .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
-      .addOption(
-        new Option('--sandbox <mode>', 'goes before what the workflow says').choices(MODES),
-      )
-      .option('--sandbox-default-image <image>', 'the image of the mode auto')
-      .addOption(
-        new Option('--sandbox-host-state <state>', "whether the agent's state is bound").choices([
-          'auto',
-          'none',
-        ]),
-      )
-      .addOption(
-        new Option('--door <door>', 'how the sandbox reaches the proxy')
-          .choices(['auto', 'netns', 'sidecar', 'advisory'])
-          .default('auto'),
-      )
-      .option('--sidecar-image <image>', 'the image of the sidecar door')
-      .option('--workspace <dir>', 'the folder that the sandbox works in; default: this one')
-      .option('--resolve <map>', RESOLVE_HELP, collect, []),
+    addRunOptions(
+      program
+        .command('run')
+        .description('run a workflow in a sandbox, or the one command behind --')
+        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+    ),
   )
     .addHelpText('after', RUN_EXIT_HELP)
     .action(async (file, options) => {
@@ -284,6 +265,55 @@ function addRunCommands(
     .action(async (options) => {
       const { runReap } = await import('./command-runs.ts')
       finish(await runReap(io, options))
+    })
+}
+
+/** The words of `run` that decide; `plan` has the same. */
+function addRunOptions(command: Command) {
+  return command
+    .argument('[workflow]', 'the workflow file')
+    .option('--image <image>', 'the image for the command behind --')
+    .option(
+      '--policy <file>',
+      'the policy for the command behind --; without it the network is open',
+    )
+    .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
+    .addOption(new Option('--sandbox <mode>', 'goes before what the workflow says').choices(MODES))
+    .option('--sandbox-default-image <image>', 'the image of the mode auto')
+    .addOption(
+      new Option('--sandbox-host-state <state>', "whether the agent's state is bound").choices([
+        'auto',
+        'none',
+      ]),
+    )
+    .addOption(
+      new Option('--door <door>', 'how the sandbox reaches the proxy')
+        .choices(['auto', 'netns', 'sidecar', 'advisory'])
+        .default('auto'),
+    )
+    .option('--sidecar-image <image>', 'the image of the sidecar door')
+    .option('--workspace <dir>', 'the folder that the sandbox works in; default: this one')
+    .option('--resolve <map>', RESOLVE_HELP, collect, [])
+}
+
+function addForecastCommands(
+  program: Command,
+  io: Io,
+  command: readonly string[] | undefined,
+  finish: (code: number) => void,
+): void {
+  addRunOptions(
+    program
+      .command('plan')
+      .description('say what run would do with the same words, without doing it')
+      .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+  )
+    .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])
+    .option('--json', JSON_HELP)
+    .addHelpText('after', PLAN_EXIT_HELP)
+    .action(async (file, options) => {
+      const { runPlan } = await import('./command-plan.ts')
+      finish(await runPlan(io, file, command, options))
     })
 }
 

@@ -7,7 +7,7 @@ import {
   leavesNetwork,
   readDockerfile,
 } from './dockerfile.ts'
-import type { RunningContainer } from './driver.ts'
+import type { ImageInfo, RunningContainer } from './driver.ts'
 import { type Builder, buildImage, findBuilder, onBuildOf } from './drivers/docker-build.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
 import { proxyVariables } from './env-file.ts'
@@ -91,7 +91,7 @@ async function sealBuild(
   const facts = readDockerfile(text, input.args)
   assertNoFetches(input, facts)
   // Every one of them: also what a later stage starts from brings its instructions.
-  const images: string[] = []
+  const images: ImageInfo[] = []
   for (const base of facts.bases) images.push(await findBase(base, tools, signal))
   if (builder === 'buildx') {
     if (leavesNetwork(text)) {
@@ -127,7 +127,11 @@ function assertNoFetches({ dockerfile }: BuildInput, { fetches }: DockerfileFact
   )
 }
 
-async function findBase(base: string, tools: SandboxTools, signal: AbortSignal): Promise<string> {
+async function findBase(
+  base: string,
+  tools: SandboxTools,
+  signal: AbortSignal,
+): Promise<ImageInfo> {
   const { driver, runtime } = tools
   let image = await driver.inspectImage(base, signal)
   if (image === undefined) {
@@ -144,12 +148,12 @@ async function findBase(base: string, tools: SandboxTools, signal: AbortSignal):
       `${base}: ${trigger}: the engine would fetch that past the policy when something is built on it`,
     )
   }
-  return image.id
+  return image
 }
 
 /** Starts a container that holds a network namespace; undefined if the image has no program to hold it with. */
 async function startHolder(
-  image: string,
+  image: ImageInfo,
   request: SandboxRequest,
   { driver, handle, host }: SandboxTools,
   { scratch, seccompFile, own }: { scratch: Scratch; seccompFile: string; own: Teardown },
@@ -164,13 +168,14 @@ async function startHolder(
     container = await driver.start(
       {
         name,
-        image,
+        image: image.id,
         user: '0:0',
         workdir: '/',
         labels: runLabels(handle.record.id, host.identity),
         network: 'none',
         mounts: [],
         volumes: [],
+        imageVolumes: image.volumes,
         tmpfs: [],
         idFile: scratch.idFile,
         seccompFile,

@@ -29,8 +29,10 @@ export interface ContainerSpec {
   readonly network: ContainerNetwork
   /** In the order in which they are laid over one another. */
   readonly mounts: readonly BindMount[]
-  /** Volumes without a name, which go with the container. */
+  /** Volumes without a name, which go with the container: what is asked for. */
   readonly volumes: readonly { readonly target: string }[]
+  /** The same: what the image has. */
+  readonly imageVolumes: readonly string[]
   readonly tmpfs: readonly TmpfsMount[]
   /** The file that the engine writes the id into; it must not exist. */
   readonly idFile: string
@@ -65,6 +67,8 @@ export interface ImageInfo {
   readonly user: string
   /** Its environment. */
   readonly env: Readonly<Record<string, string>>
+  /** Its folders that are volumes. */
+  readonly volumes: readonly string[]
 }
 
 /** A container that runs. It ends when its process does, and that ends with this program, however this program ends. */

@@ -1,14 +1,7 @@
-import {
-  closeSync,
-  constants,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmdirSync,
-  unlinkSync,
-} from 'node:fs'
+import { lstatSync, rmdirSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type GitPlace, readGitPlace } from './git-place.ts'
+import { type Maker, realMaker } from './maker.ts'
 import type { BindMount } from './mounts.ts'
 import { nestedGit } from './nested-git.ts'
 import { fromRaw, kindOf as rawKindOf, toRaw } from './raw-path.ts'
@@ -48,7 +41,7 @@ const READ_ONLY_PARTS = ['modules', 'worktrees', 'objects/info/alternates'] as c
  * run a program: the folder is bound over itself, so that it cannot be moved away, and what git obeys is read-only over
  * it. The sandbox commits, branches, stashes; it does not change settings, submodules or worktrees.
  */
-export function gitMounts(workspace: BindMount): GitMounts {
+export function gitMounts(workspace: BindMount, maker: Maker = realMaker): GitMounts {
   const place = readGitPlace(workspace.source)
   const mounts: BindMount[] = []
   const folders: string[] = []
@@ -61,7 +54,7 @@ export function gitMounts(workspace: BindMount): GitMounts {
   }
   const guard = (folder: string) => {
     folders.push(folder)
-    const problem = oddPart(folder) ?? makeMissing(folder, made)
+    const problem = oddPart(folder) ?? makeMissing(folder, maker, made)
     bind(folder, problem !== undefined)
     if (problem !== undefined) {
       notes.push(`${folder} can only be read: ${problem}`)
@@ -79,7 +72,7 @@ export function gitMounts(workspace: BindMount): GitMounts {
     bind(join(workspace.source, '.git'), true)
     guard(place.common)
     // Only inside what can be written at all.
-    if (notes.length === 0) bindEntry(place.entry, bind, made)
+    if (notes.length === 0) bindEntry(place.entry, bind, maker, made)
   }
   if (place.kind === 'foreign') {
     notes.push(`the repository is not in the sandbox: ${place.reason}`)
@@ -98,10 +91,11 @@ export function gitMounts(workspace: BindMount): GitMounts {
 function bindEntry(
   entry: string,
   bind: (source: string, readOnly: boolean) => void,
+  maker: Maker,
   made: string[],
 ): void {
   bind(entry, false)
-  made.push(...makeFile(join(entry, 'config.worktree')))
+  made.push(...makeOne('file', join(entry, 'config.worktree'), maker))
   for (const name of ['commondir', 'gitdir', 'config.worktree']) bind(join(entry, name), true)
   if (kindOf(join(entry, 'modules')) === 'folder') bind(join(entry, 'modules'), true)
 }
@@ -120,29 +114,19 @@ function oddPart(folder: string): string | undefined {
 }
 
 /** Makes what nothing could be bound over otherwise. Answers why it could not. */
-function makeMissing(folder: string, made: string[]): string | undefined {
+function makeMissing(folder: string, maker: Maker, made: string[]): string | undefined {
   try {
-    made.push(...makeFolder(join(folder, 'info')))
-    for (const { name, kind } of GUARDED) {
-      const path = join(folder, name)
-      made.push(...(kind === 'folder' ? makeFolder(path) : makeFile(path)))
-    }
+    made.push(...makeOne('folder', join(folder, 'info'), maker))
+    for (const { name, kind } of GUARDED) made.push(...makeOne(kind, join(folder, name), maker))
     return undefined
   } catch (error) {
     return `what is missing cannot be made: ${(error as Error).message}`
   }
 }
 
-function makeFolder(path: string): string[] {
+function makeOne(kind: keyof Maker, path: string, maker: Maker): string[] {
   if (kindOf(path) !== 'none') return []
-  mkdirSync(path)
-  return [path]
-}
-
-function makeFile(path: string): string[] {
-  if (kindOf(path) !== 'none') return []
-  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
-  closeSync(openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o644))
+  maker[kind](path)
   return [path]
 }
 

@@ -1,6 +1,6 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TmpfsMount } from './driver.ts'
+import { type Maker, realMaker } from './maker.ts'
 import type { BindMount } from './mounts.ts'
 import { isWithin, realOf, realStat } from './paths.ts'
 import { entriesOf, fromRaw, kindOf, toRaw } from './raw-path.ts'
@@ -16,6 +16,8 @@ export interface HostStateQuestion {
   readonly owner: { readonly uid: number; readonly gid: number } | undefined
   /** How much each scratch folder may hold, in bytes. */
   readonly scratchBytes: number
+  /** Makes what is missing; default: really. */
+  readonly maker?: Maker
 }
 
 /** The state of agents in a sandbox. */
@@ -86,10 +88,12 @@ const STATE: readonly StateFolder[] = [
  * twice.
  */
 export function hostState(question: HostStateQuestion): HostState {
-  const { home, workspace } = question
+  const { home, iterionHome, workspace } = question
   const all: HostState[] = STATE.map((state) => {
     const path = join(home, state.name)
-    const stat = realStat(path)
+    // A run is recorded before its sandbox is made.
+    const recorded = path === iterionHome ? { real: realOf(path), isFolder: true } : undefined
+    const stat = realStat(path) ?? recorded
     const reason =
       stat?.isFolder !== true
         ? 'it is not there'
@@ -114,7 +118,7 @@ function folderState(
   state: StateFolder,
   path: string,
   real: string,
-  { iterionHome, owner, scratchBytes }: HostStateQuestion,
+  { iterionHome, owner, scratchBytes, maker = realMaker }: HostStateQuestion,
 ): HostState {
   const mounts: BindMount[] = [{ source: real, target: path, readOnly: true }]
   const scratch: TmpfsMount[] = []
@@ -122,9 +126,10 @@ function folderState(
   const made: string[] = []
   const use = (name: string, kind: 'folder' | 'file', bind: () => void) => {
     const source = join(real, name)
-    const isMade = kind === 'folder' && kindOf(toRaw(source)) === 'none' && makeFolder(source)
+    const before = kindOf(toRaw(source))
+    const isMade = kind === 'folder' && before === 'none' && makeFolder(source, maker)
     if (isMade) made.push(source)
-    const found = kindOf(toRaw(source))
+    const found = isMade ? kind : before
     if (found === kind) bind()
     else if (found === 'none') skipped.push({ path: join(path, name), reason: 'it is not there' })
     else skipped.push({ path: join(path, name), reason: `it is no ${kind} of its own` })
@@ -142,7 +147,7 @@ function folderState(
   }
   // Said in so many words, although it lies in what is read-only: it may be inside of what is kept.
   const runs = realOf(join(iterionHome, 'runs'))
-  if (isWithin(real, runs) && realStat(runs)?.isFolder === true) {
+  if (isWithin(real, runs)) {
     mounts.push({ source: runs, target: join(path, runs.slice(real.length)), readOnly: true })
   }
   return { mounts, scratch, skipped, made }
@@ -163,9 +168,9 @@ function namesOf(root: string, pattern: string): readonly string[] {
   )
 }
 
-function makeFolder(path: string): boolean {
+function makeFolder(path: string, maker: Maker): boolean {
   try {
-    mkdirSync(path, { mode: 0o700 })
+    maker.privateFolder(path)
     return true
   } catch {
     return false

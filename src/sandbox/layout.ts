@@ -19,6 +19,7 @@ import { snapshotGit } from './git-guard.ts'
 import { readGitPlace } from './git-place.ts'
 import type { SandboxHost } from './host.ts'
 import { type HostState as HostStateMounts, hostState } from './host-state.ts'
+import type { Maker } from './maker.ts'
 import type { HostPlaces } from './mount-rules.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
 import { operatorMounts } from './operator-mounts.ts'
@@ -71,8 +72,11 @@ export interface LayoutQuestion {
   readonly workspace: string
   /** The folder that the workflow's relative paths start from. */
   readonly workflowDir: string
-  readonly image: ImageInfo
-  readonly scratch: Scratch
+  readonly image: Pick<ImageInfo, 'user'>
+  /** Where files for it are written. */
+  readonly scratch: Pick<Scratch, 'write'> & { readonly status: { readonly path: string } }
+  /** Makes what is missing to be bound over; default: really. */
+  readonly maker?: Maker
 }
 
 /**
@@ -112,10 +116,16 @@ export function layOut(question: LayoutQuestion): Layout {
   )
   const theirs = repository ? repositoryMounts(repository, site) : NO_MOUNTS
   const writable = [workspace.mount, ...[...asked, ...theirs.binds].filter((one) => !one.readOnly)]
-  const git = writable.map((mount) => gitMounts(mount))
+  const git = writable.map((mount) => gitMounts(mount, question.maker))
   const state =
     question.hostState === 'auto'
-      ? hostState({ ...places, workspace: workspace.mount, owner, scratchBytes: HOME_BYTES })
+      ? hostState({
+          ...places,
+          workspace: workspace.mount,
+          owner,
+          scratchBytes: HOME_BYTES,
+          ...(question.maker && { maker: question.maker }),
+        })
       : undefined
   const account: Account = { ...host.user, ...owner, home: host.home }
   // Where root stands for the caller its home is the image's, unless there is state to be found in the caller's.
@@ -180,7 +190,7 @@ export function layOut(question: LayoutQuestion): Layout {
 function userOf(
   block: SandboxBlock | undefined,
   repository: Devcontainer | undefined,
-  image: ImageInfo,
+  image: LayoutQuestion['image'],
   caller: SandboxHost['user'],
 ): { readonly pinned: string | undefined; readonly imageUser: string } {
   const theirs = repository?.user
@@ -243,7 +253,7 @@ function clawMounts({ host, workflow }: LayoutQuestion, asked: readonly BindMoun
   return mount ? [mount] : []
 }
 
-function accountMounts(account: Account, scratch: Scratch): BindMount[] {
+function accountMounts(account: Account, scratch: LayoutQuestion['scratch']): BindMount[] {
   const { passwd, group } = accountFiles(account)
   return [
     { source: scratch.write('passwd', passwd, 0o644), target: '/etc/passwd', readOnly: true },

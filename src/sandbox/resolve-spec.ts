@@ -44,6 +44,8 @@ export type Tier = 'cli' | 'override' | 'workflow' | 'default' | 'built-in'
 interface Decided {
   /** The strongest tier that said something; undefined if none did. */
   readonly decidedBy: Tier | undefined
+  /** What others said that is weaker and another mode, as people wrote it. */
+  readonly overruled: readonly string[]
   /** Lines for people, such as one about a flag and a variable that differ. */
   readonly notes: readonly string[]
 }
@@ -115,7 +117,7 @@ export function resolveSpec(request: SpecRequest): SpecDecision {
   const container = chooseContainer(request)
   const asked = voices[0]
   const notes = notesOn(voices)
-  const decided: Decided = { decidedBy: asked?.tier, notes }
+  const decided: Decided = { decidedBy: asked?.tier, overruled: overruledBy(voices), notes }
   const ownContainer = container.from === 'block'
 
   if (asked?.mode === 'inline' && !ownContainer) {
@@ -173,6 +175,13 @@ function modeOf(block: SandboxBlock | undefined): SandboxMode | undefined {
 function notesOn([first, second]: readonly Voice[]): readonly string[] {
   if (first?.tier !== 'cli' || second?.tier !== 'override' || first.mode === second.mode) return []
   return [`${first.text} wins over ${second.text}`]
+}
+
+/** What was said in vain. A default of this program is nobody's word. */
+function overruledBy([first, ...others]: readonly Voice[]): readonly string[] {
+  return others
+    .filter(({ tier, mode }) => tier !== 'built-in' && mode !== first?.mode)
+    .map(({ text }) => text)
 }
 
 function isBelow(mode: SandboxMode, floor: SandboxMode): boolean {

@@ -1,15 +1,10 @@
-import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { EventData } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
 import { assertSandboxable, nodeProgram, usesClaw } from './backend.ts'
-import type { BuildInput } from './build-tag.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
-import { readKnobs } from './knobs.ts'
-import { readLimits } from './limits.ts'
 import type { SandboxedSpec } from './resolve-spec.ts'
-import type { BuildSpec } from './spec.ts'
 import type { RunOptions, RunPlan } from './run-plan.ts'
 
 /**
@@ -78,41 +73,18 @@ async function sandboxPlace(
   tools: RunTools,
   options: RunOptions,
 ): Promise<NodePlace> {
-  const { workflow, engine } = plan
-  const { container } = decision
+  const { engine } = plan
   if (engine === undefined) throw new TypeError('a sandbox without a runtime')
-  if ('fault' in container) {
-    tools.emit({ type: 'sandbox_refused', data: refusal(container.fault) })
-    throw container.fault
-  }
+  refuseUnsafe(() => assertNoFault(decision), tools)
   const { setUpSandbox } = await import('./sandbox.ts')
-  const { readSecrets } = await import('./secrets.ts')
-  const { knobs, warnings } = readKnobs(host.env)
-  const limits = readLimits(host.env, host.memoryBytes)
-  for (const warning of [...warnings, ...limits.warnings]) options.say(`warning: ${warning}`)
-  const setUp = setUpSandbox(
-    {
-      ...options,
-      workflow,
-      block: workflow.sandbox,
-      hostState: decision.hostState,
-      image: 'image' in container ? container.image : buildInput(container.build, plan.workflowDir),
-      inspected: engine.image,
-      repository: container.from === 'repository' ? plan.repository?.devcontainer : undefined,
-      workflowDir: plan.workflowDir,
-      hasPolicy: plan.network.kind === 'policy',
-      loadPolicy: () => recordPolicy(plan, tools),
-      door: options.flags.door,
-      sidecarImage: sidecarImage(host, options),
-      resolve: options.flags.resolve,
-      secrets: readSecrets(workflow, host, options.workspace),
-      knobs,
-      memoryBytes: limits.memoryBytes,
-      pidsLimit: limits.pids,
-    },
-    { host, runtime: engine.runtime, driver: engine.driver, ...tools },
-  )
-  return setUp.catch((error: unknown) => {
+  const { sandboxRequest } = await import('./sandbox-request.ts')
+  const setUp = async () => {
+    const load = () => recordPolicy(plan, tools)
+    const { request, warnings } = sandboxRequest(host, plan, decision, options, load)
+    for (const warning of warnings) options.say(`warning: ${warning}`)
+    return setUpSandbox(request, { host, runtime: engine.runtime, driver: engine.driver, ...tools })
+  }
+  return setUp().catch((error: unknown) => {
     if (error instanceof EgressError && error.code === 'SANDBOX_SPEC_UNSAFE') {
       tools.emit({ type: 'sandbox_refused', data: refusal(error) })
     }
@@ -120,10 +92,8 @@ async function sandboxPlace(
   })
 }
 
-/** A build with absolute paths: relative ones start at the folder of the workflow. */
-function buildInput({ dockerfile, context, args, target }: BuildSpec, folder: string): BuildInput {
-  const absolute = (one: string) => (path.isAbsolute(one) ? one : path.join(folder, one))
-  return { dockerfile: absolute(dockerfile), context: absolute(context), args, target }
+function assertNoFault({ container }: SandboxedSpec): void {
+  if ('fault' in container) throw container.fault
 }
 
 /** Runs a check, and says in an event what it refuses. */
@@ -150,12 +120,6 @@ async function recordPolicy(
   return policy
 }
 
-function sidecarImage(host: SandboxHost, { flags, version }: RunOptions): string {
-  return (
-    flags.sidecar_image ?? host.env['ITERION_SANDBOX_SIDECAR_IMAGE'] ?? `iterion-egress:${version}`
-  )
-}
-
 async function barePlace(
   host: SandboxHost,
   { workflow }: RunPlan,
@@ -163,13 +127,13 @@ async function barePlace(
 ): Promise<NodePlace> {
   const { startHostNode } = await import('./node-process.ts')
   const { findIterion } = await import('./claw-binary.ts')
-  const { readSecrets } = await import('./secrets.ts')
-  const variables = workflow.secrets.filter((secret) => secret.as === 'env')
+  const { deliveredSecrets, readSecrets } = await import('./secrets.ts')
+  const delivered = deliveredSecrets(workflow.secrets, false)
   const site = {
     iterion: (usesClaw(workflow.nodes) && findIterion(host)) || 'iterion',
     workdir: options.workspace,
   }
-  const secrets = readSecrets({ ...workflow, secrets: variables }, host, options.workspace)
+  const secrets = readSecrets({ ...workflow, secrets: delivered }, host, options.workspace)
   const env = { ...workflow.sandbox?.env, ...secrets.env, ...options.operatorEnv }
   return {
     start: (node) =>

@@ -5,7 +5,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { RepositorySandbox } from './choose-container.ts'
 import { type DroppedFallback, screenFallbacks } from './backend.ts'
 import { commandWorkflow } from './command-workflow.ts'
-import { definesSandbox } from './devcontainer/find-devcontainer.ts'
+import { definesSandbox, repositoryOf } from './devcontainer/find-devcontainer.ts'
 import { digestOf } from './digest.ts'
 import type { Driver, ImageInfo } from './driver.ts'
 import { createDockerDriver } from './drivers/docker.ts'
@@ -49,6 +49,12 @@ export interface RunOptions {
   readonly onRecorded?: (record: RunRecord) => void
 }
 
+/** What of {@link RunOptions} decides. Without `control` nobody is asked about the image. */
+export type PlanOptions = Pick<
+  RunOptions,
+  'flags' | 'workspace' | 'operatorEnv' | 'builtIn' | 'version' | 'repository'
+> & { readonly control?: RunControl }
+
 /** A workflow with all that was decided about it before anything starts. */
 export interface RunPlan {
   /** As written, without fallbacks that could not start where the run will be. */
@@ -86,7 +92,7 @@ interface Engine {
 export async function readPlan(
   host: SandboxHost,
   source: RunSource,
-  options: RunOptions,
+  options: PlanOptions,
 ): Promise<RunPlan> {
   const workflow = await readWorkflow(source)
   const { flags } = options
@@ -127,18 +133,19 @@ export async function readPlan(
     digest: specDigest(workflow, decision, repository),
     loadPolicy: () => (loading ??= loadPolicy(source, network)),
     workflowDir: source.file === null ? host.cwd : path.dirname(source.file),
-    engine: runtime && openEngine(runtime, decision, options.control.signal),
+    engine: runtime && openEngine(runtime, decision, options.control?.signal),
   }
 }
 
 function openEngine(
   runtime: ContainerRuntime,
   decision: SpecDecision,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Engine {
   const driver = createDockerDriver(runtime)
   const isAsked = decision.kind === 'sandboxed' && 'image' in decision.container
-  const image = isAsked ? driver.inspectImage(decision.container.image, signal) : undefined
+  const image =
+    isAsked && signal ? driver.inspectImage(decision.container.image, signal) : undefined
   // Whoever waits for it is told.
   image?.catch(() => undefined)
   return { runtime, driver, image }
@@ -160,16 +167,28 @@ function networkOf(
   })
 }
 
+/**
+ * The folder of the repository that a run receives: the one that is named or was recorded; else the one that holds the
+ * workspace, and never the workspace as such. Null if there is none.
+ */
+export function engineRepository(
+  { repository }: Pick<RunSource, 'repository'>,
+  workspace: string,
+): string | null {
+  return repository === undefined ? (repositoryOf(workspace) ?? null) : repository
+}
+
 /** The sandbox that the repository defines, unless the workflow names its own: then nobody looks. */
 async function readRepository(
   host: SandboxHost,
-  { repository }: RunSource,
+  source: RunSource,
   { sandbox }: Workflow,
-  options: RunOptions,
+  options: PlanOptions,
 ): Promise<RepositorySandbox | undefined> {
   if (options.repository !== undefined) return options.repository
   const isOwn = sandbox?.image !== undefined || sandbox?.build !== undefined
-  if (isOwn || repository === null || repository === undefined) return undefined
+  const repository = isOwn ? null : engineRepository(source, options.workspace)
+  if (repository === null) return undefined
   if (!definesSandbox(repository)) return undefined
   const { loadRepository } = await import('./devcontainer/load-repository.ts')
   const { workspace, operatorEnv } = options

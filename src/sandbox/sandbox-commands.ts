@@ -1,7 +1,8 @@
 import { EgressError } from '../errors.ts'
 import { type NodeProgram, nodeProgram } from './backend.ts'
 import type { Driver, ExecSpec } from './driver.ts'
-import { proxyVariables, splitEnvironment } from './env-file.ts'
+import { splitEnvironment } from './env-file.ts'
+import { environmentLayers } from './environment.ts'
 import type { Layout } from './layout.ts'
 import {
   type ContainerNode,
@@ -53,11 +54,10 @@ export function openCommands(
   { driver, layout, scratch, repositoryEnv, container, proxyUrl }: CommandPlace,
 ): SandboxCommands {
   const { secrets, interactive, tty, stdio } = request
-  const { envFile, shellFile } = splitEnvironment({
-    ...(layout.home !== undefined && { HOME: layout.home }),
-    ...repositoryEnv,
-    ...environmentOf(request, proxyUrl),
-  })
+  const layers = environmentLayers(request, layout, repositoryEnv, proxyUrl)
+  const { envFile, shellFile } = splitEnvironment(
+    Object.assign({}, ...layers.map(({ env }) => env)) as Record<string, string>,
+  )
   const exec: ExecSpec = {
     container,
     user: layout.user.user,
@@ -101,19 +101,6 @@ export function openCommands(
       return { ...node, exec: { ...node.exec, user, envFile: file } }
     },
     writeSecrets: (signal) => writeSecrets(driver, exec, secrets.files, shellFile, signal),
-  }
-}
-
-/** The variables of the run's commands, the last one wins. Nobody overrides those that lead to the proxy. */
-function environmentOf(
-  { block, secrets, operatorEnv }: SandboxRequest,
-  proxyUrl: string | undefined,
-): Record<string, string> {
-  return {
-    ...block?.env,
-    ...secrets.env,
-    ...operatorEnv,
-    ...(proxyUrl !== undefined && proxyVariables(proxyUrl)),
   }
 }
 

@@ -5,16 +5,16 @@ import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BuildInput } from './build-tag.ts'
+import { type ContainerParts, containerSpec, imageUserOf } from './container-spec.ts'
 import type { Devcontainer } from './devcontainer/read-devcontainer.ts'
 import type { Driver, ImageInfo, RunningContainer } from './driver.ts'
-import { DIFFERENCES } from './drivers/differences.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
 import type { SandboxHost } from './host.ts'
 import type { Knobs } from './knobs.ts'
 import { containerName, runLabels } from './labels.ts'
-import { type Layout, layOut, layoutSpec } from './layout.ts'
+import { type Layout, layOut } from './layout.ts'
 import type { NodeProcess } from './node-process.ts'
-import { type RepositoryEnvironment, repositoryEnvironment } from './repository-env.ts'
+import { repositoryEnvironment } from './repository-env.ts'
 import { reportLayout, reportRepository } from './report.ts'
 import { orLost } from './lost.ts'
 import { runPhase } from './phase.ts'
@@ -120,7 +120,7 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
     return changed?.failed.map(({ path, reason }) => `${path}: ${reason}`)
   })
   const starting = phase('create', (signal) =>
-    startContainer(request, tools, { image, layout, scratch, repositoryEnv }, signal),
+    startContainer(request, tools, scratch, { image, layout, repositoryEnv }, signal),
   )
   const [container, policy] = await both(starting, afterStart(request.loadPolicy))
   handle.update({ container: container.id })
@@ -138,7 +138,7 @@ export async function setUpSandbox(request: SandboxRequest, tools: SandboxTools)
   const postCreates = postCreatesOf(
     request,
     layout.user.user,
-    isForeign(request, host) ? layout.user.user : image.user || 'root',
+    imageUserOf(request, { image, layout, user: host.user }),
   )
   if (postCreates.length === 0) sealed?.hold(nextNode(request, handle))
   const network = await phase('door', (signal) =>
@@ -247,20 +247,11 @@ function nextNode({ workflow }: SandboxRequest, { record }: RunHandle): NodeSpec
   return workflow.nodes.find(({ id }) => id === record.checkpoint.next)
 }
 
-/** True if a repository chose the image of a caller who is not root: what root writes is root's outside too. */
-function isForeign({ repository }: SandboxRequest, { user }: SandboxHost): boolean {
-  return repository !== undefined && user.uid !== 0
-}
-
 async function startContainer(
   request: SandboxRequest,
   { host, runtime, driver, handle, teardown }: SandboxTools,
-  parts: {
-    image: ImageInfo
-    layout: Layout
-    scratch: Scratch
-    repositoryEnv: RepositoryEnvironment | undefined
-  },
+  scratch: Scratch,
+  parts: Pick<ContainerParts, 'image' | 'layout' | 'repositoryEnv'>,
   signal: AbortSignal,
 ): Promise<RunningContainer> {
   const name = containerName(handle.record.id)
@@ -270,23 +261,15 @@ async function startContainer(
     return container ? container.stop() : driver.remove([name], REMOVE_TIMEOUT_MS)
   })
   container = await driver.start(
-    {
-      name,
-      image: parts.image.id,
+    containerSpec(request, {
+      ...parts,
+      runId: handle.record.id,
       labels: runLabels(handle.record.id, host.identity),
-      network: isSealed(request) ? 'none' : 'bridge',
-      idFile: parts.scratch.idFile,
-      seccompFile: parts.scratch.write('seccomp.json', seccompProfile(), 0o600),
-      unsetEnv: parts.repositoryEnv?.unset ?? [],
-      engineArgs: request.repository?.engineArgs ?? [],
-      pidsLimit: request.pidsLimit,
-      memoryBytes: request.memoryBytes,
-      ...layoutSpec(parts.layout),
-      // The first process is root's where that arms nobody else: commands of the sandbox's user cannot hold it up, and
-      // `post_create` as root can do what root can. But no program of a repository's image is root for who is not.
-      ...(DIFFERENCES[runtime.name].arms === 'root' &&
-        !isForeign(request, host) && { user: '0:0' }),
-    },
+      runtime: runtime.name,
+      user: host.user,
+      idFile: scratch.idFile,
+      seccompFile: scratch.write('seccomp.json', seccompProfile(), 0o600),
+    }),
     signal,
   )
   return container

@@ -22,6 +22,14 @@ export interface Secrets {
   readonly files: readonly { readonly name: string; readonly content: Buffer }[]
 }
 
+/** The secrets that a run gets: without a sandbox there is no memory that a file could be in. */
+export function deliveredSecrets(
+  secrets: Workflow['secrets'],
+  isSandboxed: boolean,
+): Workflow['secrets'] {
+  return isSandboxed ? secrets : secrets.filter((secret) => secret.as !== 'file')
+}
+
 /** @throws {EgressError} OPTION_INVALID for a secret that is nowhere; FILE_UNREADABLE */
 export function readSecrets(workflow: Workflow, host: SandboxHost, workspace: string): Secrets {
   const env: Record<string, string> = {}

@@ -37,6 +37,7 @@ const SPEC: ContainerSpec = {
   seccompFile: '/t/seccomp.json',
   unsetEnv: ['X'],
   volumes: [],
+  imageVolumes: [],
   engineArgs: ['--shm-size=1g'],
   pidsLimit: 10,
   memoryBytes: 20,

@@ -96,7 +96,7 @@ void tap.test('what is elsewhere, or not there, is skipped and said', async (t) 
   const outside = t.testdir({ home: { work: {} }, out: {} })
   const home = join(outside, 'home')
   symlinkSync('../out', join(home, '.claude'))
-  const { mounts, skipped } = ask(home)
+  const { mounts, skipped } = ask(home, undefined, join(outside, 'elsewhere'))
   t.strictSame(mounts, [])
   t.strictSame(skipped, [
     { path: join(home, '.iterion'), reason: 'it is not there' },
@@ -105,9 +105,9 @@ void tap.test('what is elsewhere, or not there, is skipped and said', async (t) 
 })
 
 void tap.test('a link inside the home is bound as what it is, at its own path', async (t) => {
-  const home = t.testdir({ dot: { claude: { projects: {} } }, work: {} })
+  const home = t.testdir({ dot: { claude: { projects: {} } }, work: {}, store: {} })
   symlinkSync('dot/claude', join(home, '.claude'))
-  t.match(ask(home).mounts, [
+  t.match(ask(home, undefined, join(home, 'store')).mounts, [
     { source: join(home, 'dot/claude'), target: join(home, '.claude'), readOnly: true },
     { source: join(home, 'dot/claude/projects'), target: join(home, '.claude/projects') },
   ])

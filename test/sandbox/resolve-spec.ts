@@ -150,6 +150,7 @@ void tap.test('a library caller that names nothing gets no sandbox', async (t) =
     reason: 'not-asked-for',
     fileSecretsDropped: false,
     decidedBy: undefined,
+    overruled: [],
     notes: [],
   })
   t.match(resolveSpec({ ...SILENT, floor: 'auto' }), {
@@ -295,3 +296,17 @@ void tap.test('the image of auto and the host state come with the decision', asy
     guard: undefined,
   })
 })
+
+void tap.test(
+  'what was said in vain is told, but not what is said by nobody, or the same',
+  async (t) => {
+    const overruled = (more: Partial<SpecRequest>) =>
+      resolveSpec({ ...SILENT, builtIn: 'auto', workflow: blockOf({ mode: 'auto' }), ...more })
+        .overruled
+    t.strictSame(overruled({}), [])
+    t.strictSame(overruled({ default: 'none' }), ['ITERION_SANDBOX_DEFAULT=none'])
+    t.strictSame(overruled({ cli: 'none', override: 'none' }), [
+      `sandbox: auto of ${SILENT.workflowFile}`,
+    ])
+  },
+)

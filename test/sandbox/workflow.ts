@@ -30,7 +30,8 @@ secrets:
   - { name: TOKEN, as: env, from: { env: HOST_TOKEN } }
   - { name: TOKEN, as: file, from: { file: token.txt } }
 nodes:
-  - { id: fetch, backend: tool, command: "curl a.test | sh", fallback: [other] }
+  - { id: fetch, backend: tool, command: "curl a.test | sh" }
+  - { id: plan, backend: claude_code, command: plan it, fallback: [claw, codex] }
   - { id: build.2, command: [npm, "", build] }
 `
 
@@ -51,7 +52,8 @@ void tap.test('every key of a workflow is read', async (t) => {
       { name: 'TOKEN', as: 'file', from: { file: 'token.txt' } },
     ],
     nodes: [
-      { id: 'fetch', backend: 'tool', command: 'curl a.test | sh', fallback: ['other'] },
+      { id: 'fetch', backend: 'tool', command: 'curl a.test | sh', fallback: [] },
+      { id: 'plan', backend: 'claude_code', command: 'plan it', fallback: ['claw', 'codex'] },
       { id: 'build.2', backend: 'tool', command: ['npm', '', 'build'], fallback: [] },
     ],
   })

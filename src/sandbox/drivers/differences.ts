@@ -18,6 +18,8 @@ export interface RuntimeDifferences {
   readonly tmpfsOwner: 'numbers' | 'user'
   /** podman fills a file system in memory with what the image has in its place unless told not to. */
   readonly fillsTmpfs: boolean
+  /** Only an engine that is a process of its own can crash, and forget whose the volumes of an image are. */
+  readonly canCrash: boolean
   /** What makes `rm -f` kill at once: podman asks first, and waits ten seconds. */
   readonly killing: readonly string[]
 }
@@ -32,6 +34,7 @@ export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
     opensLowPorts: true,
     tmpfsOwner: 'numbers',
     fillsTmpfs: false,
+    canCrash: true,
     killing: [],
   },
   podman: {
@@ -43,6 +46,7 @@ export const DIFFERENCES: Readonly<Record<RuntimeName, RuntimeDifferences>> = {
     opensLowPorts: false,
     tmpfsOwner: 'user',
     fillsTmpfs: true,
+    canCrash: false,
     killing: ['--time=0'],
   },
 }

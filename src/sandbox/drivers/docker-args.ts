@@ -74,6 +74,7 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     ...spec.tmpfs.map((one) => `--tmpfs=${tmpfsArg(one, differences)}`),
     ...spec.mounts.map((one) => `--mount=${mountArg(one)}`),
     ...spec.engineArgs,
+    ...volumeArgs(spec, differences),
     spec.image,
     // A shell that waits for `cat` collects orphans as well.
     ...(differences.hasInit ? ['-'] : ['-c', 'cat -; exit']),
@@ -124,13 +125,14 @@ function tmpfsArg(
  * The image's volumes, with the labels of the container: an engine that starts after a crash removes the container and
  * may forget its volumes, and without labels nobody would know whose they are.
  */
-export function volumeArgs(
-  { labels, mounts, tmpfs }: ContainerSpec,
-  folders: readonly string[],
-  isLabelled: boolean,
+function volumeArgs(
+  { labels, mounts, tmpfs, volumes, imageVolumes }: ContainerSpec,
+  { canCrash }: RuntimeDifferences,
 ): string[] {
+  const asked = volumes.map(({ target }) => target)
+  const folders = [...new Set([...(canCrash ? imageVolumes : []), ...asked])]
   const isTaken = new Set([...mounts, ...tmpfs].map(({ target }) => posix.normalize(target)))
-  const said = Object.entries(isLabelled ? labels : {}).map(
+  const said = Object.entries(canCrash ? labels : {}).map(
     ([name, value]) => `volume-label=${name}=${value}`,
   )
   return folders

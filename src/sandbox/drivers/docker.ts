@@ -8,7 +8,7 @@ import { parseIpv4 } from '../../policy/address.ts'
 import type { ContainerSpec, Driver, RunningContainer } from '../driver.ts'
 import type { EngineRemains } from '../orphans.ts'
 import { DIFFERENCES } from './differences.ts'
-import { execArgs, runArgs, volumeArgs } from './docker-args.ts'
+import { execArgs, runArgs } from './docker-args.ts'
 
 /** How long the first process may take to end once its pipe is closed, in milliseconds. */
 const STOP_GRACE_MS = 3_000
@@ -44,9 +44,6 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRe
 
   /** The command lines that stand for a program in a container. */
   const clients = new Set<ChildProcess>()
-
-  /** The folders of images that are volumes, by the image's id. */
-  const imageVolumes = new Map<string, readonly string[]>()
 
   /** The ids and names of containers. */
   const list = async (filter: readonly string[], timeoutMs: number): Promise<string[][]> => {
@@ -107,8 +104,7 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRe
         const space = stdout.indexOf(' ')
         const id = stdout.slice(0, space)
         const [user, volumes, env] = JSON.parse(`[${stdout.slice(space)}]`) as ImageConfig
-        imageVolumes.set(id, Object.keys(volumes ?? {}))
-        return { id, user, env: variablesOf(env ?? []) }
+        return { id, user, env: variablesOf(env ?? []), volumes: Object.keys(volumes ?? {}) }
       }
       if (NO_SUCH_IMAGE.test(stderr)) return undefined
       throw engineError(runtime, stderr)
@@ -127,14 +123,6 @@ export function createDockerDriver(runtime: ContainerRuntime): Driver & EngineRe
 
     start: (spec, signal) => {
       const args = runArgs(spec, runtime.name)
-      // Only an engine that is a process of its own can crash.
-      const canCrash = runtime.name === 'docker'
-      const folders = [
-        ...(canCrash ? (imageVolumes.get(spec.image) ?? []) : []),
-        ...spec.volumes.map(({ target }) => target),
-      ]
-      const volumes = volumeArgs(spec, [...new Set(folders)], canCrash)
-      args.splice(args.lastIndexOf(spec.image), 0, ...volumes)
       return startContainer(runtime, spec, args, signal, async (containers, timeoutMs) => {
         const left = await remove(containers, timeoutMs)
         // The engine does not answer, so they would wait as long as it is silent.

@@ -27,6 +27,7 @@ const SPEC: ContainerSpec = {
   seccompFile: '/t/seccomp.json',
   unsetEnv: [],
   volumes: [],
+  imageVolumes: [],
   engineArgs: [],
   pidsLimit: 10,
   memoryBytes: 20,

@@ -1,0 +1,91 @@
+import type { EgressError } from '../errors.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { PlannedRun, PlannedSandbox } from '../sandbox/plan-run.ts'
+
+/** What `plan --json` prints: a stable form of a run that does not run yet. */
+export function planDocument(run: PlannedRun, policy: Policy | undefined) {
+  const { plan, decision, network, sandbox, nodes, dropped, refusal } = run
+  return {
+    workflow: plan.workflow.file,
+    sandboxed: decision.kind === 'sandboxed',
+    mode: decision.kind === 'sandboxed' ? decision.mode : 'none',
+    decided_by: decision.decidedBy ?? null,
+    overruled: decision.overruled,
+    notes: decision.notes,
+    warning: decision.kind === 'bare' ? (decision.warning ?? null) : null,
+    shadowed: shadowedBy(run),
+    refusal: refusal ? refusalDocument(refusal) : null,
+    network:
+      network.kind === 'open' || policy === undefined
+        ? { kind: 'open' }
+        : {
+            kind: 'policy',
+            mode: policy.mode,
+            rules: policy.rules.length,
+            digest: policy.digest,
+            defaulted: network.defaulted ?? null,
+          },
+    sandbox: sandbox ? sandboxDocument(sandbox) : null,
+    nodes: nodes.map(({ id, backend, fallback, words, input }) => ({
+      id,
+      backend,
+      fallback,
+      command: words,
+      input: input ?? null,
+    })),
+    dropped_fallbacks: dropped,
+  }
+}
+
+export type PlanDocument = ReturnType<typeof planDocument>
+
+/** What was asked for and does not hold, by the floor or guard that is the reason. */
+function shadowedBy({ decision }: PlannedRun) {
+  if (decision.kind !== 'sandboxed') return []
+  return [decision.floor, decision.guard].filter((one) => one !== undefined)
+}
+
+function refusalDocument({ code, message, at, problems }: EgressError) {
+  return { code, message, at: at ?? null, ...(problems.length > 1 && { problems }) }
+}
+
+function sandboxDocument(sandbox: PlannedSandbox) {
+  const { image, layout, hostState, environment, door, phases, postCreate, argv } = sandbox
+  return {
+    image: {
+      name: image.name,
+      from: image.from,
+      id: image.id ?? null,
+      is_here: image.id !== undefined,
+      build: image.build ?? null,
+    },
+    user: layout.user.user,
+    image_user: layout.user.remap?.from ?? null,
+    workdir: layout.workdir,
+    host_state: hostState,
+    mounts: layout.mounts.map(({ source, target, readOnly }) => ({
+      source,
+      target,
+      read_only: readOnly,
+    })),
+    volumes: layout.volumes.map(({ target }) => target),
+    tmpfs: layout.tmpfs.map(({ target, sizeBytes }) => ({ target, bytes: sizeBytes })),
+    environment: environment.map(({ name, value, from }) => ({
+      name,
+      value: value ?? null,
+      hidden: value === undefined,
+      from,
+    })),
+    denied: sandbox.denied,
+    door: door ?? 'none',
+    phases: phases.map(({ name, boundMs, knob }) => ({ name, bound_ms: boundMs, knob })),
+    memory_bytes: sandbox.memoryBytes,
+    pids: sandbox.pidsLimit,
+    post_create: postCreate.flatMap(({ atOnce, user }) =>
+      atOnce.map((command) => ({ command, user })),
+    ),
+    notes: layout.notes,
+    warnings: sandbox.warnings,
+    argv,
+  }
+}

@@ -1,0 +1,259 @@
+import { join } from 'node:path'
+import type { DoorKind } from '../door/door.ts'
+import { isRootless } from '../door/container-namespace.ts'
+import { EgressError } from '../errors.ts'
+import { assertSandboxable, type Backend, type DroppedFallback, nodeProgram } from './backend.ts'
+import { type BuildInput, buildTag } from './build-tag.ts'
+import type { ChosenContainer } from './choose-container.ts'
+import { containerSpec, imageUserOf } from './container-spec.ts'
+import type { ImageInfo } from './driver.ts'
+import { runArgs } from './drivers/docker-args.ts'
+import { type EnvironmentLayer, environmentLayers } from './environment.ts'
+import type { SandboxHost } from './host.ts'
+import { RUN_LABEL, runLabels } from './labels.ts'
+import { type Layout, layOut } from './layout.ts'
+import { pretendingMaker } from './maker.ts'
+import type { Phase } from './phase.ts'
+import { type PostCreate, postCreatesOf } from './post-create.ts'
+import { repositoryEnvironment } from './repository-env.ts'
+import type { SandboxedSpec, SpecDecision } from './resolve-spec.ts'
+import type { RunNetwork } from './network-default.ts'
+import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-plan.ts'
+import type { SandboxRequest } from './sandbox.ts'
+import { sandboxRequest } from './sandbox-request.ts'
+import { SECRETS_TARGET } from './secrets.ts'
+import { DOOR_URL, isSealed } from './sandbox-network.ts'
+
+/** What stands in a forecast for what only a run has. */
+const PLACEHOLDER = {
+  run: '<run>',
+  scratch: '<scratch>',
+  image: '<image>',
+  proxy: '<proxy>',
+  owner: '<owner>',
+} as const
+
+/** A variable of the commands of a run. */
+export interface PlannedVariable {
+  readonly name: string
+  /** Undefined: it is hidden. */
+  readonly value: string | undefined
+  readonly from: EnvironmentLayer['from'] | 'image'
+}
+
+/** The sandbox of a run that does not run yet. */
+export interface PlannedSandbox {
+  readonly image: {
+    /** As it is named; of a build the name that it gets. */
+    readonly name: string
+    readonly from: ChosenContainer['from']
+    /** Its content; undefined: it is not here, and what it says of user, variables and volumes is not known. */
+    readonly id: string | undefined
+    readonly build: BuildInput | undefined
+  }
+  readonly layout: Layout
+  readonly hostState: SandboxedSpec['hostState']
+  readonly environment: readonly PlannedVariable[]
+  /** Variables of a repository, or of the image that it chose, that are taken out. */
+  readonly denied: readonly { readonly source: string; readonly names: readonly string[] }[]
+  /** The door that is tried first; undefined: the network is open. */
+  readonly door: DoorKind | undefined
+  readonly phases: readonly Phase[]
+  readonly memoryBytes: number
+  readonly pidsLimit: number
+  readonly postCreate: readonly PostCreate[]
+  /** The engine's program and its arguments. */
+  readonly argv: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** A node as it will run. */
+export interface PlannedNode {
+  readonly id: string
+  readonly backend: Backend
+  readonly fallback: readonly Backend[]
+  readonly words: readonly string[]
+  /** What it reads, if it is given something. */
+  readonly input: string | undefined
+}
+
+/** A run that does not run yet. */
+export interface PlannedRun {
+  readonly plan: RunPlan
+  readonly decision: SpecDecision
+  readonly network: RunNetwork
+  /** Undefined: there is none. */
+  readonly sandbox: PlannedSandbox | undefined
+  readonly nodes: readonly PlannedNode[]
+  readonly dropped: readonly DroppedFallback[]
+  /** Why it would not start; undefined: it would. */
+  readonly refusal: EgressError | undefined
+}
+
+/**
+ * What a run would be, from the same parts that make one. The engine is asked what it knows of the image; nothing is
+ * started, pulled, made or recorded.
+ *
+ * @throws {EgressError} what is wrong with the workflow file, its policy or a variable; what the engine throws
+ */
+export async function planRun(
+  host: SandboxHost,
+  source: RunSource,
+  options: RunOptions,
+): Promise<PlannedRun> {
+  const plan = await readPlan(host, source, options)
+  const { decision, network, workflow, dropped } = plan
+  await plan.loadPolicy()
+  const run = { plan, decision, network, dropped }
+  const bare = () =>
+    workflow.nodes.map((node) =>
+      plannedNode(node, { iterion: 'iterion', workdir: options.workspace }),
+    )
+  if (decision.kind === 'refused') {
+    const refusal = new EgressError(decision.failureCode, decision.message)
+    return { ...run, sandbox: undefined, nodes: bare(), refusal }
+  }
+  if (decision.kind === 'bare') {
+    return { ...run, sandbox: undefined, nodes: bare(), refusal: undefined }
+  }
+  try {
+    assertSandboxable(workflow.nodes)
+    const sandbox = await planSandbox(host, plan, decision, options)
+    const { iterion, workdir } = sandbox.layout
+    const nodes = workflow.nodes.map((node) => plannedNode(node, { iterion, workdir }))
+    return { ...run, sandbox, nodes, refusal: undefined }
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error
+    return { ...run, sandbox: undefined, nodes: bare(), refusal: error }
+  }
+}
+
+function plannedNode(
+  node: RunPlan['workflow']['nodes'][number],
+  site: Parameters<typeof nodeProgram>[1],
+): PlannedNode {
+  const { words, input } = nodeProgram(node, site)
+  return { id: node.id, backend: node.backend, fallback: node.fallback, words, input }
+}
+
+async function planSandbox(
+  host: SandboxHost,
+  plan: RunPlan,
+  decision: SandboxedSpec,
+  options: RunOptions,
+): Promise<PlannedSandbox> {
+  const { engine } = plan
+  if (engine === undefined) throw new TypeError('a sandbox without a runtime')
+  const { request, warnings } = sandboxRequest(host, plan, decision, options, plan.loadPolicy)
+  const { signal } = options.control
+  const build = typeof request.image === 'string' ? undefined : request.image
+  const name = await nameOf(request, signal)
+  const found = await (request.inspected ?? engine.driver.inspectImage(name, signal))
+  const image = found ?? { id: PLACEHOLDER.image, user: '', env: {}, volumes: [] }
+  const scratch = (file: string) => `${PLACEHOLDER.scratch}/${file}`
+  const layout = layOut({
+    ...request,
+    host,
+    image,
+    scratch: { status: { path: scratch('status') }, write: (file) => scratch(file) },
+    maker: pretendingMaker([host.iterionHome, join(host.iterionHome, 'runs')]),
+  })
+  const { repository } = request
+  const repositoryEnv = repository && repositoryEnvironment(repository, image.env, layout.workdir)
+  const spec = containerSpec(request, {
+    runId: PLACEHOLDER.run,
+    labels: plannedLabels(),
+    runtime: engine.runtime.name,
+    user: host.user,
+    image,
+    layout,
+    repositoryEnv,
+    idFile: scratch('cid'),
+    seccompFile: scratch('seccomp.json'),
+  })
+  const { runtime } = engine
+  return {
+    image: { name, from: decision.container.from, id: found?.id, build },
+    layout,
+    hostState: decision.hostState,
+    environment: environmentOf(request, layout, image, repositoryEnv),
+    denied: repositoryEnv?.denied ?? [],
+    door: doorOf(request, host, runtime),
+    phases: Object.values(request.knobs),
+    memoryBytes: request.memoryBytes,
+    pidsLimit: request.pidsLimit,
+    postCreate: postCreatesOf(
+      request,
+      layout.user.user,
+      imageUserOf(request, { image, layout, user: host.user }),
+    ),
+    argv: [runtime.program, ...runtime.globalArgs, ...runArgs(spec, runtime.name)],
+    warnings,
+  }
+}
+
+/** The labels of nobody: a forecast has no process that would look after it. */
+function plannedLabels(): Record<string, string> {
+  const nobody = { bootId: '', pidNamespace: '', pid: 0, startTime: '' }
+  const labels = runLabels(PLACEHOLDER.run, nobody)
+  for (const name of Object.keys(labels)) {
+    if (name !== RUN_LABEL) labels[name] = PLACEHOLDER.owner
+  }
+  return labels
+}
+
+function nameOf(request: SandboxRequest, signal: AbortSignal): Promise<string> | string {
+  const { image } = request
+  return typeof image === 'string'
+    ? image
+    : buildTag(image, isSealed(request) ? 'sealed' : 'open', signal)
+}
+
+/** The door that a run tries first. */
+function doorOf(
+  { hasPolicy, door }: SandboxRequest,
+  host: SandboxHost,
+  runtime: Parameters<typeof isRootless>[0],
+): DoorKind | undefined {
+  if (!hasPolicy) return undefined
+  if (door !== 'auto') return door
+  return host.user.uid === 0 || isRootless(runtime, host.user.uid) ? 'netns' : 'sidecar'
+}
+
+function environmentOf(
+  request: SandboxRequest,
+  layout: Layout,
+  image: ImageInfo,
+  repositoryEnv: ReturnType<typeof repositoryEnvironment> | undefined,
+): PlannedVariable[] {
+  const proxy = isSealed(request) ? DOOR_URL : request.hasPolicy ? PLACEHOLDER.proxy : undefined
+  const unset = new Set(repositoryEnv?.unset)
+  const kept = Object.entries(image.env).filter(([name]) => !unset.has(name))
+  const layers: readonly {
+    from: PlannedVariable['from']
+    env: Readonly<Record<string, string>>
+  }[] = [
+    { from: 'image', env: Object.fromEntries(kept) },
+    ...environmentLayers(request, layout, repositoryEnv?.env ?? {}, proxy),
+  ]
+  // That there is a file is no secret.
+  const files = new Set(
+    request.secrets.files.map(({ name }) => `${name}_FILE=${SECRETS_TARGET}/${name}`),
+  )
+  const byName = new Map<string, PlannedVariable>()
+  for (const { from, env } of layers) {
+    for (const [name, value] of Object.entries(env)) {
+      const isPath = files.has(`${name}=${value}`)
+      const hidden = from === 'secret' ? !isPath : isHidden(name, from)
+      byName.set(name, { name, value: hidden ? undefined : value, from })
+    }
+  }
+  return [...byName.values()]
+}
+
+/** What the operator gives, and what is named like a secret. The proxy's variables are our own. */
+function isHidden(name: string, from: PlannedVariable['from']): boolean {
+  return from === 'operator' || (from !== 'proxy' && SECRET_NAME.test(name))
+}
+
+const SECRET_NAME = /key|token|secret|password|credential|dsn|auth/i
