@@ -31,6 +31,7 @@ export const ERROR_MEANINGS = {
   SANDBOX_DOOR_FAILED: 'no door could be placed or proven, so nothing was started',
   SANDBOX_SPEC_UNSAFE: 'the sandbox asks for something that would open it',
   SANDBOX_SPEC_CHANGED: 'the workflow or its policy changed since the run was started',
+  SANDBOX_PREFLIGHT_FAILED: 'a check before the run failed, so nothing was started',
   SANDBOX_LOST: 'the container of a run ended while the run was under way',
   BACKEND_UNSUPPORTED: 'the backend of a node cannot run in a sandbox',
   NODE_FAILED: 'a command of the workflow failed',

@@ -77,6 +77,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'node:crypto': [
         'build-tag.ts',
         'digest.ts',
+        'doctor-doors.ts',
         'drivers/docker.ts',
         'git-dangers.ts',
         'run-store.ts',
@@ -114,7 +115,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
   cli: {
     floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door', 'sandbox'],
     packages: {
-      commander: ['main.ts', 'policy-flags.ts'],
+      commander: ['main.ts', 'policy-flags.ts', 'run-commands.ts'],
       // Types alone.
       'node:child_process': ['io.ts'],
       'node:fs': ['command-serve.ts', 'package-version.ts'],

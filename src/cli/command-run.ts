@@ -1,6 +1,7 @@
 import { EgressError } from '../errors.ts'
 import type { RunResult } from '../sandbox/drive-run.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
+import { preflight } from '../sandbox/preflight.ts'
 import { resumeRun, runWorkflow } from '../sandbox/run-workflow.ts'
 import { checkScheduleRecord, writeScheduleRecord } from '../sandbox/schedule-record.ts'
 import type { Io } from './io.ts'
@@ -43,6 +44,7 @@ export function runRun(
 ): Promise<number> {
   return answering(io, options, async () => {
     const request = readRunRequest(io, file, command, options)
+    await preflight(request.host, request.source, request.options)
     return runWorkflow(request.host, request.source, request.options)
   })
 }

@@ -44,6 +44,7 @@ const BY_CODE: Readonly<Record<ErrorCode, ExitCode>> = {
   SANDBOX_DOOR_FAILED: EXIT.hostCannot,
   SANDBOX_SPEC_UNSAFE: EXIT.fileInvalid,
   SANDBOX_SPEC_CHANGED: EXIT.fileInvalid,
+  SANDBOX_PREFLIGHT_FAILED: EXIT.hostCannot,
   SANDBOX_LOST: EXIT.hostCannot,
   BACKEND_UNSUPPORTED: EXIT.fileInvalid,
   NODE_FAILED: EXIT.no,

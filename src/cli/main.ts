@@ -2,16 +2,13 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { EgressError } from '../errors.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
-import { MODES } from '../sandbox/spec.ts'
 import type { Io } from './io.ts'
 import { packageVersion } from './package-version.ts'
-import { addPolicyOptions, collect } from './policy-flags.ts'
+import { addPolicyOptions, collect, JSON_HELP, RESOLVE_HELP } from './policy-flags.ts'
 import { renderError, renderJsonError, toEgressError } from './render.ts'
+import { addForecastCommands, addRunCommands } from './run-commands.ts'
 
 export type { Io } from './io.ts'
-
-const RESOLVE_HELP = 'HOST[:PORT]:ADDRESS[:PORT], answers a name without DNS (repeatable)'
-const JSON_HELP = 'print JSON for programs'
 
 /** Fixed, so that help reads the same in documents and on every terminal. */
 const HELP_WIDTH = 90
@@ -19,12 +16,6 @@ const HELP_WIDTH = 90
 const EXIT_HELP = `
 Exit codes: 0 yes, 1 no (a denied target, a failing policy test), 2 usage,
 3 a file is invalid, 4 the host cannot.`
-
-const PLAN_EXIT_HELP = `
-Exit codes: 0 it would start, 1 it would not, 2 usage.`
-
-const RUN_EXIT_HELP = `
-Exit codes: the command's own, 128+N for signal N, 125 for everything that is not the command's.`
 
 // What a command needs is loaded when it is called: a run starts as fast as its engine does.
 
@@ -48,12 +39,15 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What stands behind `--` of `run` and `plan` is the command's own, and none of this program's options. */
+/** Commands that are told what to run. */
+const TAKES_COMMAND = new Set(['run', 'plan', 'doctor'])
+
+/** What stands behind their `--` is the command's own, and none of this program's options. */
 function splitCommand(argv: readonly string[]): {
   readonly words: readonly string[]
   readonly command: readonly string[] | undefined
 } {
-  const end = argv[0] === 'run' || argv[0] === 'plan' ? argv.indexOf('--') : -1
+  const end = TAKES_COMMAND.has(argv[0] ?? '') ? argv.indexOf('--') : -1
   if (end === -1) return { words: argv, command: undefined }
   return { words: argv.slice(0, end), command: argv.slice(end + 1) }
 }
@@ -187,134 +181,6 @@ function createProgram(
       finish(runSchema(io, name))
     })
   return program
-}
-
-function addRunCommands(
-  program: Command,
-  io: Io,
-  command: readonly string[] | undefined,
-  finish: (code: number) => void,
-): void {
-  const addCommon = (one: Command) =>
-    one
-      .option('--env <name[=value]>', 'a variable for this run (repeatable)', collect, [])
-      .option('-i, --interactive', 'hand standard input to the command')
-      .option('-t, --tty', 'give the command a terminal')
-      .option('--schedule-record <file>', 'a JSON file that is told how the run ended')
-      .option('--json', 'print the record of the run as JSON on standard error')
-
-  addCommon(
-    addRunOptions(
-      program
-        .command('run')
-        .description('run a workflow in a sandbox, or the one command behind --')
-        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
-    ),
-  )
-    .addHelpText('after', RUN_EXIT_HELP)
-    .action(async (file, options) => {
-      const { runRun } = await import('./command-run.ts')
-      finish(await runRun(io, file, command, options))
-    })
-
-  addCommon(
-    program
-      .command('resume')
-      .description('go on with a run where it stopped')
-      .argument('<id>', 'the run')
-      .option('--accept-changes', 'also if the workflow or its policy changed since'),
-  )
-    .addHelpText('after', RUN_EXIT_HELP)
-    .action(async (id, options) => {
-      const { runResume } = await import('./command-run.ts')
-      finish(await runResume(io, id, options))
-    })
-
-  const runs = program.command('runs').description('look at runs and stop them')
-  runs
-    .command('list')
-    .description('the runs there are, the latest first')
-    .option('--json', JSON_HELP)
-    .action(async (options) => {
-      const { runRunsList } = await import('./command-runs.ts')
-      finish(runRunsList(io, options))
-    })
-  runs
-    .command('show')
-    .description('one run')
-    .argument('<id>', 'the run')
-    .option('--events', 'print its events')
-    .option('--json', JSON_HELP)
-    .action(async (id, options) => {
-      const { runRunsShow } = await import('./command-runs.ts')
-      finish(runRunsShow(io, id, options))
-    })
-  runs
-    .command('stop')
-    .description('end a run')
-    .argument('<id>', 'the run')
-    .action(async (id) => {
-      const { runRunsStop } = await import('./command-runs.ts')
-      finish(await runRunsStop(io, id))
-    })
-
-  program
-    .command('reap')
-    .description('remove what runs left behind whose process is gone')
-    .option('--json', JSON_HELP)
-    .action(async (options) => {
-      const { runReap } = await import('./command-runs.ts')
-      finish(await runReap(io, options))
-    })
-}
-
-/** The words of `run` that decide; `plan` has the same. */
-function addRunOptions(command: Command) {
-  return command
-    .argument('[workflow]', 'the workflow file')
-    .option('--image <image>', 'the image for the command behind --')
-    .option(
-      '--policy <file>',
-      'the policy for the command behind --; without it the network is open',
-    )
-    .option('--preset-dir <dir>', 'a folder with more presets (repeatable)', collect, [])
-    .addOption(new Option('--sandbox <mode>', 'goes before what the workflow says').choices(MODES))
-    .option('--sandbox-default-image <image>', 'the image of the mode auto')
-    .addOption(
-      new Option('--sandbox-host-state <state>', "whether the agent's state is bound").choices([
-        'auto',
-        'none',
-      ]),
-    )
-    .addOption(
-      new Option('--door <door>', 'how the sandbox reaches the proxy')
-        .choices(['auto', 'netns', 'sidecar', 'advisory'])
-        .default('auto'),
-    )
-    .option('--sidecar-image <image>', 'the image of the sidecar door')
-    .option('--workspace <dir>', 'the folder that the sandbox works in; default: this one')
-    .option('--resolve <map>', RESOLVE_HELP, collect, [])
-}
-
-function addForecastCommands(
-  program: Command,
-  io: Io,
-  command: readonly string[] | undefined,
-  finish: (code: number) => void,
-): void {
-  addRunOptions(
-    program
-      .command('plan')
-      .description('say what run would do with the same words, without doing it')
-      .usage('[options] [workflow] | [options] --image <image> -- <command>'),
-  )
-    .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])
-    .option('--json', JSON_HELP)
-    .addHelpText('after', PLAN_EXIT_HELP)
-    .action(async (file, options) => {
-      const { runPlan } = await import('./command-plan.ts')
-      finish(await runPlan(io, file, command, options))
-    })
 }
 
 /** The description with choices and default; that a list starts empty needs no words. */

@@ -30,3 +30,7 @@ export function addPolicyOptions(command: Command): Command {
     )
     .option('--rule <rule>', 'a rule, after everything else (repeatable)', collect, [])
 }
+
+/** How every command that takes them tells of these options. */
+export const RESOLVE_HELP = 'HOST[:PORT]:ADDRESS[:PORT], answers a name without DNS (repeatable)'
+export const JSON_HELP = 'print JSON for programs'

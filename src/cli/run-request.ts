@@ -2,6 +2,7 @@ import path from 'node:path'
 import type { DoorChoice } from '../door/door.ts'
 import { EgressError } from '../errors.ts'
 import { definesSandbox } from '../sandbox/devcontainer/find-devcontainer.ts'
+import { fitsVariable } from '../sandbox/env-file.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
 import { RunControl } from '../sandbox/run-control.ts'
 import {
@@ -157,6 +158,12 @@ function readOperatorEnv(texts: readonly string[], { env }: SandboxHost): Record
       throw new EgressError(
         'USAGE',
         `--env ${name}: the variable is not set; give --env ${name}=VALUE`,
+      )
+    }
+    if (!fitsVariable(name, value)) {
+      throw new EgressError(
+        'USAGE',
+        `--env ${name}: a variable and its name have less than 128 KiB`,
       )
     }
     named[name] = value

@@ -8,6 +8,9 @@ import { probeInside, wayOut } from './probe-inside.ts'
 /** How long it may live, in milliseconds, whatever its parent does. */
 const LIFETIME_MS = 120_000
 
+/** How often it looks whether its parent is still there, in milliseconds. */
+const PARENT_LOOK_MS = 500
+
 /** What it tells its parent. */
 export type HelperMessage =
   /** The socket comes with it. */
@@ -43,6 +46,8 @@ function openDoor(): void {
 
 process.on('disconnect', () => process.exit(1))
 setTimeout(() => process.exit(1), LIFETIME_MS)
+// A parent that ended while the socket was on its way is not always told by an event.
+setInterval(() => process.connected || process.exit(1), PARENT_LOOK_MS)
 process.on('message', (order) => {
   if (order !== 'probe') return
   probeInside(DOOR_HOST, DOOR_PORT).then(

@@ -98,7 +98,8 @@ export function admit(
     }
   }
   const detail = denialSentence(decision, head.target)
-  return refusal({ reason: decision.reason, detail, target, via, decision })
+  const { mode } = core.policy
+  return refusal({ reason: decision.reason, detail, target, via, decision, mode })
 }
 
 /** True if what `admit` answers is a refusal. */

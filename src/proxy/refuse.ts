@@ -4,6 +4,7 @@ import { escapeControls } from '../errors.ts'
 import type { Decision, DenyReason } from '../policy/decide.ts'
 import { suggestRule } from '../policy/explain.ts'
 import { formatHost } from '../policy/host.ts'
+import type { Mode } from '../policy/policy.ts'
 import {
   type BadTarget,
   formatTarget,
@@ -32,6 +33,8 @@ export interface Refusal {
   readonly via: Via
   /** The policy's decision, if it came that far. */
   readonly decision?: Decision
+  /** The mode of the policy that decided. */
+  readonly mode?: Mode
   readonly address?: string
   readonly sni?: string
 }
@@ -116,7 +119,7 @@ export interface RefusalMessage {
  * allow the target, never with the rules there are.
  */
 export function renderRefusal(refused: Refusal, accept: string | undefined): RefusalMessage {
-  const { reason, status, target, decision } = refused
+  const { reason, status, target, decision, mode } = refused
   const words = ascii(refused.detail)
   const phrase = status === 407 ? 'Proxy Authentication Required' : phraseFor(status, words)
   const rule = decision && target ? suggestRule(decision, target) : undefined
@@ -124,7 +127,7 @@ export function renderRefusal(refused: Refusal, accept: string | undefined): Ref
   const json = accept !== undefined && /\bapplication\/(?:[\w.-]+\+)?json\b/i.test(accept)
   const body = json
     ? // Clients that look into a body show its `error`: the sentence stands there.
-      JSON.stringify({ error: phrase, reason, host, port, rule: rule ?? null })
+      JSON.stringify({ error: phrase, reason, host, port, mode: mode ?? null, rule: rule ?? null })
     : `${phrase}\nreason: ${reason}\n${rule === undefined ? '' : `a rule that would allow it: ${rule}\n`}`
   const headers: [string, string][] = [
     ['Content-Type', json ? 'application/json' : 'text/plain; charset=utf-8'],

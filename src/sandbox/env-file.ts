@@ -6,6 +6,14 @@ export interface SplitEnvironment {
   readonly shellFile: string
 }
 
+/** The most that the kernel gives a program in one argument, or in one variable with its name, in bytes. */
+export const MAX_WORD_BYTES = 131_071
+
+/** True if a program can be started with this variable. */
+export function fitsVariable(name: string, value: string): boolean {
+  return Buffer.byteLength(`${name}=${value}`) <= MAX_WORD_BYTES
+}
+
 /** A line of an env file that engines read as it is written. */
 const MAX_LINE = 16 * 1024
 

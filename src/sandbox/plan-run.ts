@@ -146,9 +146,39 @@ async function planSandbox(
   if (engine === undefined) throw new TypeError('a sandbox without a runtime')
   const { request, warnings } = sandboxRequest(host, plan, decision, options, plan.loadPolicy)
   const { signal } = options.control
-  const build = typeof request.image === 'string' ? undefined : request.image
-  const name = await nameOf(request, signal)
+  const name = await imageName(request, signal)
   const found = await (request.inspected ?? engine.driver.inspectImage(name, signal))
+  return describeSandbox(host, plan, {
+    request,
+    warnings,
+    from: decision.container.from,
+    name,
+    found,
+  })
+}
+
+/** What a sandbox is described by. */
+interface Asked {
+  readonly request: SandboxRequest
+  readonly warnings: readonly string[]
+  readonly from: ChosenContainer['from']
+  /** The name of the image, and what the engine says of it; undefined: it is not here. */
+  readonly name: string
+  readonly found: ImageInfo | undefined
+}
+
+/**
+ * The sandbox that a request would get. Nobody is asked, and nothing is made.
+ *
+ * @throws {EgressError} SANDBOX_SPEC_UNSAFE and all else that a layout throws
+ */
+export function describeSandbox(
+  host: SandboxHost,
+  { engine }: Pick<RunPlan, 'engine'>,
+  { request, warnings, from, name, found }: Asked,
+): PlannedSandbox {
+  if (engine === undefined) throw new TypeError('a sandbox without a runtime')
+  const build = typeof request.image === 'string' ? undefined : request.image
   const image = found ?? { id: PLACEHOLDER.image, user: '', env: {}, volumes: [] }
   const scratch = (file: string) => `${PLACEHOLDER.scratch}/${file}`
   const layout = layOut({
@@ -173,9 +203,9 @@ async function planSandbox(
   })
   const { runtime } = engine
   return {
-    image: { name, from: decision.container.from, id: found?.id, build },
+    image: { name, from, id: found?.id, build },
     layout,
-    hostState: decision.hostState,
+    hostState: request.hostState,
     environment: environmentOf(request, layout, image, repositoryEnv),
     denied: repositoryEnv?.denied ?? [],
     door: doorOf(request, host, runtime),
@@ -202,7 +232,8 @@ function plannedLabels(): Record<string, string> {
   return labels
 }
 
-function nameOf(request: SandboxRequest, signal: AbortSignal): Promise<string> | string {
+/** The name of the image of a run, which may have to be built or fetched. */
+export function imageName(request: SandboxRequest, signal: AbortSignal): Promise<string> | string {
   const { image } = request
   return typeof image === 'string'
     ? image

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
+  accessSync,
   chmodSync,
   closeSync,
   constants,
@@ -8,10 +9,11 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -166,6 +168,22 @@ function openRunsFolder({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): stri
   if (!status.isDirectory()) throw new Error(`${runs} is not a folder`)
   if ((status.mode & 0o077) !== 0) chmodSync(runs, 0o700)
   return runs
+}
+
+/**
+ * Where runs are recorded. Makes nothing.
+ *
+ * @throws {EgressError} RUN_STORE_FAILED if nothing could be written there
+ */
+export function checkStore({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): string {
+  const runs = path.join(iterionHome, 'runs')
+  let folder = runs
+  while (!existsSync(folder) && folder !== '/') folder = path.dirname(folder)
+  return guarded(`nothing can be recorded in ${runs}`, () => {
+    if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`)
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return runs
+  })
 }
 
 /** Makes a folder and those above it. (Node's own way of that never ends where the kernel makes none, as in /proc.) */

@@ -3,6 +3,7 @@ import type { Policy } from '../policy/policy.ts'
 import { createToken } from '../proxy/authenticate.ts'
 import type { RunningContainer } from './driver.ts'
 import { runLabels } from './labels.ts'
+import type { RunRecord } from './run-record.ts'
 import type { SandboxRequest, SandboxTools } from './sandbox.ts'
 import type { Scratch } from './scratch.ts'
 import type { Teardown } from './teardown.ts'
@@ -56,8 +57,10 @@ export async function openNetwork(
  * @throws {EgressError} SANDBOX_DOOR_FAILED
  */
 export async function openDoor(
-  request: SandboxRequest,
-  tools: SandboxTools,
+  request: Pick<SandboxRequest, 'door' | 'sidecarImage'>,
+  tools: Pick<SandboxTools, 'host' | 'emit' | 'runtime'> & {
+    readonly handle: { readonly record: Pick<RunRecord, 'id'> }
+  },
   parts: {
     container: RunningContainer
     scratch: Scratch

@@ -55,7 +55,8 @@ function buildInput({ dockerfile, context, args, target }: BuildSpec, folder: st
   return { dockerfile: absolute(dockerfile), context: absolute(context), args, target }
 }
 
-function sidecarImage(host: SandboxHost, { flags, version }: RunOptions): string {
+/** The image of the relay: the flag's, the variable's, or that of this version. */
+export function sidecarImage(host: SandboxHost, { flags, version }: RunOptions): string {
   return (
     flags.sidecar_image ?? host.env['ITERION_SANDBOX_SIDECAR_IMAGE'] ?? `iterion-egress:${version}`
   )

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync }
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import type { Driver, ExecSpec } from './driver.ts'
+import { fitsVariable } from './env-file.ts'
 import type { SandboxHost } from './host.ts'
 import { isWithin, realOf } from './paths.ts'
 import type { Workflow } from './spec.ts'
@@ -48,6 +49,12 @@ export function readSecrets(workflow: Workflow, host: SandboxHost, workspace: st
       )
     }
     const text = content.toString('utf8')
+    if (!fitsVariable(name, text)) {
+      throw new EgressError(
+        'OPTION_INVALID',
+        `the secret ${name} has ${content.length} bytes, and a variable less than 128 KiB; take it as: file`,
+      )
+    }
     if (!Buffer.from(text).equals(content)) {
       throw new EgressError(
         'OPTION_INVALID',

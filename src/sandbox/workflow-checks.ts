@@ -1,5 +1,6 @@
 import type { YamlPart } from '../policy/yaml-source.ts'
 import { takesTask } from './backend.ts'
+import { fitsVariable } from './env-file.ts'
 import { parseMountText } from './mount-text.ts'
 import { isEnvName } from './workflow-schema.ts'
 import { isMap } from './digest.ts'
@@ -38,7 +39,11 @@ function checkContainer(source: YamlPart, block: unknown): void {
 
 function checkEnvNames(source: YamlPart, path: Path, env: unknown): void {
   if (!isMap(env)) return
-  for (const name of Object.keys(env)) {
+  for (const [name, value] of Object.entries(env)) {
+    if (typeof value === 'string' && !fitsVariable(name, value)) {
+      const message = `${name} is too large: a variable and its name have less than 128 KiB`
+      source.reportKey('WORKFLOW_SHAPE', path, name, message)
+    }
     if (isEnvName(name)) continue
     const message = `${JSON.stringify(name)} is no name of a variable: letters, digits and _, no digit first`
     source.reportKey('WORKFLOW_SHAPE', path, name, message)

@@ -2,6 +2,7 @@ import path from 'node:path'
 import { z } from 'zod'
 import type { ShapeDialect } from '../policy/shape-problems.ts'
 import { BACKENDS } from './backend.ts'
+import { MAX_WORD_BYTES } from './env-file.ts'
 import { isImageReference } from './image-reference.ts'
 
 // The shape of workflow.yaml. What two keys say together is checked in workflow-checks.ts; `network` is read by the same
@@ -40,11 +41,9 @@ function hasControls(text: string): boolean {
 }
 
 const noNul = z.string().refine((text) => !text.includes('\0'), 'a text without NUL')
-/** The kernel takes no longer argument, its end included. */
-const MAX_ARGUMENT = 131_072
 const commandLine = noNul
   .refine((text) => text.trim() !== '', 'a command')
-  .refine((text) => Buffer.byteLength(text) < MAX_ARGUMENT, 'a text of less than 128 KiB')
+  .refine((text) => Buffer.byteLength(text) <= MAX_WORD_BYTES, 'a text of less than 128 KiB')
 const envName = z.string().refine(isEnvName, 'the name of a variable: letters, digits and _')
 const filePath = z
   .string()

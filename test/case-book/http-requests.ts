@@ -277,6 +277,7 @@ void tap.test(
       reason: 'no-rule',
       host: 'evil.test',
       port: 443,
+      mode: 'allowlist',
       rule: '"evil.test:443"',
     })
     const block = await proxy.event('network_blocked')

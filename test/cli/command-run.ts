@@ -41,6 +41,10 @@ void tap.test('what is wrong with files and values is 125, with its code', async
     [['run', 'none.yaml'], /no such file.*FILE_UNREADABLE/],
     [['run', 'bad.yaml'], /bad\.yaml:2:1: unknown key "node".*WORKFLOW_SHAPE/],
     [[...BARE, '--env', 'A-B=1', '--', 'true'], /no name of a variable.*USAGE/],
+    [
+      [...BARE, '--env', `A=${'x'.repeat(131_070)}`, '--', 'true'],
+      /--env A: a variable and its name have less than 128 KiB.*USAGE/,
+    ],
     [[...BARE, '--env', 'NOT_SET', '--', 'true'], /--env NOT_SET=VALUE.*USAGE/],
     [[...BARE, '--resolve', 'x', '--', 'true'], /the form is HOST.*USAGE/],
     [[...BARE, '--image', '-v', '--', 'true'], /cannot be the name of an image.*OPTION_INVALID/],

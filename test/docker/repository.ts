@@ -120,3 +120,48 @@ void tap.test(
     t.equal(statSync(path.join(desk.workspace, 'who')).uid, uid)
   },
 )
+
+/** Scripts with Windows line ends, as their author would call them. */
+const WINDOWS_SCRIPTS: readonly [name: string, script: string, command: string | string[]][] = [
+  ['dash and the kernel', '#!/bin/sh\r\necho a\r\n', './x.sh'],
+  ['bash and the kernel', '#!/bin/bash\r\necho a\r\n', "bash -c 'echo before; ./x.sh'"],
+  ['the kernel, without a shell', '#!/bin/sh\r\necho a\r\n', ['./x.sh']],
+  ['env', '#!/usr/bin/env bash\r\necho a\r\n', './x.sh'],
+  ['an option of the interpreter', '#!/bin/sh -e\r\necho a\r\n', './x.sh'],
+  ['dash as the interpreter', 'set -e\r\necho a\r\n', 'sh x.sh'],
+  ['bash as the interpreter', 'echo a\r\n\r\nfalse\r\n', 'bash x.sh'],
+  [
+    'Node.js',
+    '#!/bin/sh\r\n',
+    `node -e "require('child_process').spawn('./x.sh')" 2>&1 | grep ENOENT; exit 1`,
+  ],
+]
+
+void tap.test(
+  'D-18: a script with Windows line ends is explained, and another one is not',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const hint = /SANDBOX_SETUP_FAILED.*A script has Windows line ends.*eol=lf.*core\.autocrlf/s
+    const desk = openDesk(t)
+    const script = path.join(desk.workspace, 'x.sh')
+    for (const [name, text, postCreateCommand] of WINDOWS_SCRIPTS) {
+      const workflow = write(desk, { postCreateCommand })
+      writeFileSync(script, text, { mode: 0o755 })
+      const { code, stderr } = await desk.run(['run', workflow])
+      t.equal(code, 125, name)
+      t.match(stderr, hint, name)
+      t.match(desk.record().error, /Windows line ends/, name)
+      t.strictSame(desk.leftovers(), [])
+    }
+    const workflow = write(desk, { postCreateCommand: './x.sh' })
+    for (const text of ['#!/bin/none\necho a\r\n', '#!/bin/sh\nno-such-program\n']) {
+      writeFileSync(script, text, { mode: 0o755 })
+      const { code, stderr } = await desk.run(['run', workflow])
+      t.equal(code, 125)
+      t.match(stderr, /post_create ended with 127:\n/)
+      t.notMatch(stderr, /Windows/)
+    }
+    writeFileSync(script, '#!/bin/sh\necho from the script\n', { mode: 0o755 })
+    t.match(await desk.run(['run', workflow]), { code: 0, stderr: /^from the script$/m })
+  },
+)

@@ -24,6 +24,7 @@ void tap.test('the help in docs/cli.md is what the commands print', async (t) =>
     'presets show',
     'run',
     'plan',
+    'doctor',
     'resume',
     'runs',
     'runs list',

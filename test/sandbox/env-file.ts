@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import tap from 'tap'
-import { proxyVariables, splitEnvironment } from '../../src/sandbox/env-file.ts'
+import { fitsVariable, proxyVariables, splitEnvironment } from '../../src/sandbox/env-file.ts'
 
 void tap.test('one line a variable, as it is', async (t) => {
   const { envFile, shellFile } = splitEnvironment({ A: '1', B: ' two # "$x" ', C: '', D: 'a=b' })
@@ -29,4 +29,14 @@ void tap.test('both spellings lead to the proxy, and only loopback goes past it'
   }
   t.equal(variables['HTTPS_PROXY'], 'http://127.0.0.1:3128')
   t.equal(variables['NO_PROXY'], 'localhost,127.0.0.1,::1')
+})
+
+void tap.test('what fits is what the kernel starts a program with', async (t) => {
+  for (const length of [131_066, 131_069, 131_070, 200_000]) {
+    const value = 'x'.repeat(length)
+    const start = () => execFileSync('/bin/true', [], { env: { A: value } })
+    if (fitsVariable('A', value)) t.doesNotThrow(start, `${length}`)
+    else t.throws(start, { code: 'E2BIG' }, `${length}`)
+  }
+  t.notOk(fitsVariable('A', 'ä'.repeat(65_535)), 'bytes count')
 })

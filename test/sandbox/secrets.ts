@@ -42,7 +42,7 @@ void tap.test(
 )
 
 void tap.test('a secret that is nowhere starts nothing, and no message holds one', async (t) => {
-  const file = `${t.testdir({ binary: 'x\0y' })}/workflow.yaml`
+  const file = `${t.testdir({ binary: 'x\0y', large: 'x'.repeat(200_000) })}/workflow.yaml`
   t.throws(() => read([{ name: 'A', as: 'env', from: { env: 'NO' } }], file), {
     code: 'OPTION_INVALID',
     message: 'the secret A comes from the variable NO, which is not set',
@@ -54,6 +54,11 @@ void tap.test('a secret that is nowhere starts nothing, and no message holds one
     code: 'OPTION_INVALID',
     message: 'the secret A holds a NUL byte and cannot be a variable; take it as: file',
   })
+  t.throws(() => read([{ name: 'A', as: 'env', from: { file: 'large' } }], file), {
+    code: 'OPTION_INVALID',
+    message: /^the secret A has 200000 bytes, and a variable less than 128 KiB/,
+  })
+  t.equal(read([{ name: 'A', as: 'file', from: { file: 'large' } }], file).files.length, 1)
 })
 
 void tap.test('what a sandbox may have put in its place is not read', async (t) => {

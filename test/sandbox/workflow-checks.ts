@@ -26,6 +26,10 @@ const TABLE: [text: string, problems: string[]][] = [
   ],
   ['sandbox: {env: {"C\\nD": "2"}}', [`1:17 "C\\nD" ${NAME_HINT}`]],
   ['sandbox: {env: {__proto__: "x"}}', [`1:17 "__proto__" ${NAME_HINT}`]],
+  [
+    `sandbox: {env: {BIG: ${'x'.repeat(131_068)}, FITS: ${'x'.repeat(131_066)}}}`,
+    ['1:17 BIG is too large: a variable and its name have less than 128 KiB'],
+  ],
   ['sandbox: {build: {args: {A-B: x}}}', [`1:26 "A-B" ${NAME_HINT}`]],
   [
     'sandbox: {mounts: ["/a:/b", "a:/b", {source: ~/x, target: /x}, {source: x, target: y}]}',

@@ -1,4 +1,5 @@
 import { escapeControls } from '../../errors.ts'
+import { fitsVariable } from '../env-file.ts'
 import { isEnvName } from '../workflow-schema.ts'
 import type { JsonPath, JsoncSource } from './jsonc-source.ts'
 import { expandVariables, type VariableValues } from './variables.ts'
@@ -100,6 +101,10 @@ export class ValueReader {
     }
     if (/[^\P{Cc}\t]/u.test(value)) {
       this.unsafe(path, `the value of ${name} has a control character`)
+      return false
+    }
+    if (!fitsVariable(name, value)) {
+      this.unsafe(path, `${name} is too large: a variable and its name have less than 128 KiB`)
       return false
     }
     return true

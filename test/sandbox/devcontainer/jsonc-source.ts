@@ -22,7 +22,7 @@ void tap.test('D-17: comments and commas at the end are taken', async (t) => {
   t.strictSame(valueOf(text), { image: 'x', runArgs: ['--init'] })
 })
 
-// The case book also has a CRLF in the first line of a script explained: that is for whoever runs the script.
+// The case book also has a CRLF in the first line of a script explained: that is in test/sandbox/post-create.ts.
 void tap.test('D-18: a byte order mark and CRLF are no part of the text', async (t) => {
   const text = '\u{feff}{\r\n  // c\r\n  "image": "x",\r\n  "postCreateCommand": "echo a"\r\n}\r\n'
   t.strictSame(valueOf(text), { image: 'x', postCreateCommand: 'echo a' })

@@ -137,6 +137,10 @@ void tap.test('variables are texts with names, and without control characters', 
       `${UNSAFE}.${name}: ${JSON.stringify(name)} is no name of a variable`,
     ])
   }
+  t.strictSame(recordOf({ A: 'x'.repeat(131_070) }), [
+    {},
+    `${UNSAFE}.A: A is too large: a variable and its name have less than 128 KiB`,
+  ])
   for (const value of ['x\ny', 'x\r', '\u{1b}[2J', '\u{7f}', '\u{85}']) {
     t.strictSame(recordOf({ A: value }), [
       {},

@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto'
+import { isRootless } from '../door/container-namespace.ts'
+import type { ContainerRuntime } from '../door/container-runtime.ts'
+import { EgressError } from '../errors.ts'
+import { compilePolicy } from '../policy/compile.ts'
+import { type Check, pass, warn } from './doctor-check.ts'
+import type { Driver, ImageInfo } from './driver.ts'
+import { seccompProfile } from './drivers/seccomp-profile.ts'
+import type { SandboxHost } from './host.ts'
+import { containerName, runLabels } from './labels.ts'
+import { openDoor } from './sandbox-network.ts'
+import { createScratch } from './scratch.ts'
+import { Teardown } from './teardown.ts'
+
+/** The doors that keep a sandbox in. */
+const DOORS = ['netns', 'sidecar'] as const
+
+/** What doors are looked at with. */
+export interface DoorQuestion {
+  readonly host: SandboxHost
+  readonly runtime: ContainerRuntime
+  readonly driver: Driver
+  readonly sidecarImage: string
+  /** The image to try the doors with, which is here; undefined: they are not tried. */
+  readonly image: ImageInfo | undefined
+  /** The bound of each, in milliseconds. */
+  readonly timeoutMs: number
+}
+
+/**
+ * Which doors work here, and why the others do not. With an image they are placed and proven, each in a container of its own
+ * without a network, and removed.
+ */
+export async function checkDoors(question: DoorQuestion): Promise<readonly Check[]> {
+  const checks: Check[] = []
+  for (const kind of DOORS) checks.push(await checkDoor(kind, question))
+  return checks
+}
+
+async function checkDoor(kind: (typeof DOORS)[number], question: DoorQuestion): Promise<Check> {
+  const name = `door ${kind}` as const
+  const { host, runtime, driver, sidecarImage, timeoutMs } = question
+  const rootless = isRootless(runtime, host.user.uid)
+  if (kind === 'netns' && host.user.uid !== 0 && !rootless) {
+    return warn(name, 'it needs root, or a rootless engine of your own', 'take --door sidecar')
+  }
+  if (kind === 'sidecar') {
+    if (rootless) return warn(name, 'a rootless engine has none', 'take --door netns')
+    const signal = AbortSignal.timeout(timeoutMs)
+    const image = await driver.inspectImage(sidecarImage, signal).catch(() => undefined)
+    if (image === undefined) {
+      const remedy = `docker build -t ${sidecarImage} . in a clone of this project`
+      return warn(name, `its image ${sidecarImage} is not here`, remedy)
+    }
+  }
+  if (question.image === undefined) {
+    return pass(name, 'what it needs is here; it was not tried')
+  }
+  const why = await tried(kind, question, question.image)
+  return why === undefined
+    ? pass(name, 'placed and proven')
+    : warn(name, why, kind === 'netns' ? 'take --door sidecar' : 'take --door netns')
+}
+
+/** Tries a door, and looks that nothing of it is left. Answers what is wrong. */
+async function tried(
+  kind: (typeof DOORS)[number],
+  question: DoorQuestion,
+  image: ImageInfo,
+): Promise<string | undefined> {
+  const teardown = new Teardown()
+  const why = await tryDoor(kind, question, image, teardown)
+  const left = await teardown.run()
+  return left.length > 0 ? `${why ?? 'it works'}; left behind: ${left.join(', ')}` : why
+}
+
+/** Places a door and proves it. Answers why it cannot be. */
+async function tryDoor(
+  kind: (typeof DOORS)[number],
+  { host, runtime, driver, sidecarImage, timeoutMs }: DoorQuestion,
+  image: ImageInfo,
+  teardown: Teardown,
+): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  const id = `doctor-${randomBytes(6).toString('hex')}`
+  const name = containerName(id)
+  const scratch = createScratch(host.tempRoot)
+  teardown.add('scratch', () => scratch.remove())
+  try {
+    let stop: (() => Promise<readonly string[]>) | undefined
+    teardown.add('container', () => (stop ? stop() : driver.remove([name], timeoutMs)))
+    const container = await driver.start(
+      {
+        name,
+        image: image.id,
+        user: '0:0',
+        workdir: '/',
+        labels: runLabels(id, host.identity),
+        network: 'none',
+        mounts: [],
+        volumes: [],
+        imageVolumes: image.volumes,
+        tmpfs: [],
+        idFile: scratch.idFile,
+        seccompFile: scratch.write('seccomp.json', seccompProfile(), 0o600),
+        unsetEnv: [],
+        engineArgs: [],
+        pidsLimit: 64,
+        memoryBytes: 0,
+      },
+      signal,
+    )
+    stop = () => container.stop()
+    const tools = { host, runtime, emit: () => undefined, handle: { record: { id } } }
+    const policy = compilePolicy({ mode: 'allowlist', rules: [] })
+    await openDoor(
+      { door: kind, sidecarImage },
+      tools,
+      { container, scratch, policy, teardown },
+      signal,
+    )
+    return undefined
+  } catch (error) {
+    if (signal.aborted) return `it was not there after ${timeoutMs / 1000} s`
+    if (error instanceof EgressError) return error.message
+    throw error
+  }
+}
