@@ -44,6 +44,9 @@ function renderPlan(plan: PlanDocument): string {
     ]),
     ...plan.notes.map((note): [string, string] => ['note', note]),
     ...(plan.warning === null ? [] : ([['warning', plan.warning]] as [string, string][])),
+    ...(plan.file_secrets_dropped
+      ? [['secrets', 'those as: file are not made'] as [string, string]]
+      : []),
     ['network', networkText(network, plan.sandboxed)],
   ]
   const head = renderTable(rows.map(([key, value]) => [key, escapeControls(value)]))

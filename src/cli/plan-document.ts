@@ -12,6 +12,7 @@ export function planDocument(run: PlannedRun, policy: Policy | undefined) {
     decided_by: decision.decidedBy ?? null,
     overruled: decision.overruled,
     notes: decision.notes,
+    file_secrets_dropped: decision.kind === 'bare' && decision.fileSecretsDropped,
     warning: decision.kind === 'bare' ? (decision.warning ?? null) : null,
     shadowed: shadowedBy(run),
     refusal: refusal ? refusalDocument(refusal) : null,

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import type { ContainerRuntime } from '../door/container-runtime.ts'
 import { EgressError } from '../errors.ts'
 import { type BuildInput, buildTag } from './build-tag.ts'
+import { holderSpec } from './container-spec.ts'
 import {
   type DockerfileFacts,
   isFetchingTrigger,
@@ -81,28 +83,12 @@ async function sealBuild(
   own: Teardown,
   signal: AbortSignal,
 ): Promise<`container:${string}` | 'none'> {
-  if (tools.runtime.name !== 'docker') {
-    throw new EgressError(
-      'SANDBOX_SETUP_FAILED',
-      'a run with a policy builds its image with docker alone; build it before, and name it with image',
-    )
-  }
-  const text = readFileSync(input.dockerfile, 'utf8')
-  const facts = readDockerfile(text, input.args)
-  assertNoFetches(input, facts)
+  const { bases } = checkSealedBuild(input, tools.runtime, builder)
   // Every one of them: also what a later stage starts from brings its instructions.
   const images: ImageInfo[] = []
-  for (const base of facts.bases) images.push(await findBase(base, tools, signal))
-  if (builder === 'buildx') {
-    if (leavesNetwork(text)) {
-      throw new EgressError(
-        'SANDBOX_SPEC_UNSAFE',
-        `${input.dockerfile}: # syntax=, --network and --security would lead past the policy`,
-      )
-    }
-    // It joins no container: its steps reach nothing.
-    return 'none'
-  }
+  for (const base of bases) images.push(await findBase(base, tools, signal))
+  // It joins no container: its steps reach nothing.
+  if (builder === 'buildx') return 'none'
   const policy = await request.loadPolicy()
   if (policy === undefined) throw new TypeError('a policy was lost')
   const seccompFile = scratch.write('build-seccomp.json', seccompProfile(), 0o600)
@@ -118,13 +104,47 @@ async function sealBuild(
   return 'none'
 }
 
-function assertNoFetches({ dockerfile }: BuildInput, { fetches }: DockerfileFacts): void {
-  const [first] = fetches
-  if (first === undefined) return
-  throw new EgressError(
-    'SANDBOX_SPEC_UNSAFE',
-    `${dockerfile}:${first.line}: ${first.text}: the engine would fetch that past the policy; use RUN with a program that fetches it`,
-  )
+/**
+ * Judges a build that a run would make, as far as that can be told before.
+ *
+ * @throws {EgressError} what {@link ensureBuilt} throws for a build that is refused
+ */
+export async function assertBuildable(
+  request: SandboxRequest,
+  runtime: ContainerRuntime,
+  signal: AbortSignal,
+): Promise<void> {
+  if (typeof request.image === 'string' || !isSealed(request)) return
+  checkSealedBuild(request.image, runtime, await findBuilder(runtime, signal))
+}
+
+function checkSealedBuild(
+  { dockerfile, args }: BuildInput,
+  runtime: ContainerRuntime,
+  builder: Builder,
+): DockerfileFacts {
+  if (runtime.name !== 'docker') {
+    throw new EgressError(
+      'SANDBOX_SETUP_FAILED',
+      'a run with a policy builds its image with docker alone; build it before, and name it with image',
+    )
+  }
+  const text = readFileSync(dockerfile, 'utf8')
+  const facts = readDockerfile(text, args)
+  const [first] = facts.fetches
+  if (first !== undefined) {
+    throw new EgressError(
+      'SANDBOX_SPEC_UNSAFE',
+      `${dockerfile}:${first.line}: ${first.text}: the engine would fetch that past the policy; use RUN with a program that fetches it`,
+    )
+  }
+  if (builder === 'buildx' && leavesNetwork(text)) {
+    throw new EgressError(
+      'SANDBOX_SPEC_UNSAFE',
+      `${dockerfile}: # syntax=, --network and --security would lead past the policy`,
+    )
+  }
+  return facts
 }
 
 async function findBase(
@@ -166,24 +186,15 @@ async function startHolder(
   )
   try {
     container = await driver.start(
-      {
+      holderSpec({
         name,
-        image: image.id,
-        user: '0:0',
-        workdir: '/',
+        image,
         labels: runLabels(handle.record.id, host.identity),
-        network: 'none',
-        mounts: [],
-        volumes: [],
-        imageVolumes: image.volumes,
-        tmpfs: [],
         idFile: scratch.idFile,
         seccompFile,
-        unsetEnv: [],
-        engineArgs: [],
         pidsLimit: request.pidsLimit,
         memoryBytes: request.memoryBytes,
-      },
+      }),
       signal,
     )
     return container

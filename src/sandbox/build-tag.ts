@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { EgressError } from '../errors.ts'
 
 /** A build, its paths absolute. */
 export interface BuildInput {
@@ -17,9 +18,28 @@ export interface BuildInput {
  * The name of the image that a build makes: a digest of all that goes into it, so that equal builds share an image. What
  * the context holds counts whether or not it is copied.
  *
+ * @throws {EgressError} FILE_UNREADABLE
  * @param network how the build reaches out; an image that was built in the open is not one that was built behind a door
  */
 export async function buildTag(
+  input: BuildInput,
+  network: 'open' | 'sealed',
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    return await digestOfBuild(input, network, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    const why = (error as Error).message
+    throw new EgressError(
+      'FILE_UNREADABLE',
+      `the build of ${input.dockerfile} in ${input.context} cannot be read: ${why}`,
+      { cause: error },
+    )
+  }
+}
+
+async function digestOfBuild(
   { dockerfile, context, args, target }: BuildInput,
   network: 'open' | 'sealed',
   signal: AbortSignal,

@@ -45,6 +45,27 @@ export function containerSpec(request: SandboxRequest, parts: ContainerParts): C
   }
 }
 
+/** A container that holds a namespace without a network, and nothing of anybody. */
+export function holderSpec(
+  parts: Pick<ContainerParts, 'image' | 'labels' | 'idFile' | 'seccompFile'> &
+    Pick<ContainerSpec, 'name' | 'pidsLimit' | 'memoryBytes'>,
+): ContainerSpec {
+  const { image, ...rest } = parts
+  return {
+    ...rest,
+    image: image.id,
+    imageVolumes: image.volumes,
+    user: '0:0',
+    workdir: '/',
+    network: 'none',
+    mounts: [],
+    volumes: [],
+    tmpfs: [],
+    unsetEnv: [],
+    engineArgs: [],
+  }
+}
+
 /** Who the workflow's `post_create` runs as if it names nobody: the user of the image, unless a repository chose that. */
 export function imageUserOf(
   request: Pick<SandboxRequest, 'repository'>,

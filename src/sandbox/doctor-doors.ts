@@ -3,6 +3,7 @@ import { isRootless } from '../door/container-namespace.ts'
 import type { ContainerRuntime } from '../door/container-runtime.ts'
 import { EgressError } from '../errors.ts'
 import { compilePolicy } from '../policy/compile.ts'
+import { holderSpec } from './container-spec.ts'
 import { type Check, pass, warn } from './doctor-check.ts'
 import type { Driver, ImageInfo } from './driver.ts'
 import { seccompProfile } from './drivers/seccomp-profile.ts'
@@ -90,24 +91,15 @@ async function tryDoor(
     let stop: (() => Promise<readonly string[]>) | undefined
     teardown.add('container', () => (stop ? stop() : driver.remove([name], timeoutMs)))
     const container = await driver.start(
-      {
+      holderSpec({
         name,
-        image: image.id,
-        user: '0:0',
-        workdir: '/',
+        image,
         labels: runLabels(id, host.identity),
-        network: 'none',
-        mounts: [],
-        volumes: [],
-        imageVolumes: image.volumes,
-        tmpfs: [],
         idFile: scratch.idFile,
         seccompFile: scratch.write('seccomp.json', seccompProfile(), 0o600),
-        unsetEnv: [],
-        engineArgs: [],
         pidsLimit: 64,
         memoryBytes: 0,
-      },
+      }),
       signal,
     )
     stop = () => container.stop()

@@ -1,6 +1,7 @@
 import { type ContainerRuntime, runtimeCommand } from '../door/container-runtime.ts'
 import { formatGoDuration, parseGoDuration } from './duration.ts'
 import { assertSandboxable } from './backend.ts'
+import { assertBuildable } from './build-image.ts'
 import { type Check, fail, failedWith, pass, warn } from './doctor-check.ts'
 import { checkDoors } from './doctor-doors.ts'
 import type { Driver, ImageInfo } from './driver.ts'
@@ -232,6 +233,7 @@ async function checkImage(site: Site, request: SandboxRequest): Promise<FoundIma
     const found = await driver.inspectImage(name, signal)
     if (found) return { checks: [pass('image', `${name} is here`)], name, found }
     if (typeof request.image !== 'string') {
+      await assertBuildable(request, runtime, signal)
       return { checks: [pass('image', `${request.image.dockerfile} is to be built`)], name, found }
     }
     if (!question.isStrict) {

@@ -8,6 +8,11 @@ export interface EnvironmentLayer {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** What is left of layers: the last one that says a variable wins. */
+export function mergeLayers(layers: readonly EnvironmentLayer[]): Record<string, string> {
+  return Object.fromEntries(layers.flatMap(({ env }) => Object.entries(env)))
+}
+
 /** The variables of a run's commands, over those of the image: the last layer wins, and nobody overrides the proxy's. */
 export function environmentLayers(
   { block, secrets, operatorEnv }: Pick<SandboxRequest, 'block' | 'secrets' | 'operatorEnv'>,

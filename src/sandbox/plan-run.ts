@@ -2,17 +2,27 @@ import { join } from 'node:path'
 import type { DoorKind } from '../door/door.ts'
 import { isRootless } from '../door/container-namespace.ts'
 import { EgressError } from '../errors.ts'
-import { assertSandboxable, type Backend, type DroppedFallback, nodeProgram } from './backend.ts'
+import {
+  assertSandboxable,
+  type Backend,
+  type DroppedFallback,
+  nodeProgram,
+  type NodeProgram,
+} from './backend.ts'
+import { bareSite } from './bare-site.ts'
+import { assertBuildable } from './build-image.ts'
 import { type BuildInput, buildTag } from './build-tag.ts'
 import type { ChosenContainer } from './choose-container.ts'
 import { containerSpec, imageUserOf } from './container-spec.ts'
 import type { ImageInfo } from './driver.ts'
 import { runArgs } from './drivers/docker-args.ts'
-import { type EnvironmentLayer, environmentLayers } from './environment.ts'
+import { splitEnvironment } from './env-file.ts'
+import { mergeLayers } from './environment.ts'
 import type { SandboxHost } from './host.ts'
 import { RUN_LABEL, runLabels } from './labels.ts'
 import { type Layout, layOut } from './layout.ts'
 import { pretendingMaker } from './maker.ts'
+import { plannedEnvironment, plannedLayers, type PlannedVariable } from './planned-environment.ts'
 import type { Phase } from './phase.ts'
 import { type PostCreate, postCreatesOf } from './post-create.ts'
 import { repositoryEnvironment } from './repository-env.ts'
@@ -21,25 +31,17 @@ import type { RunNetwork } from './network-default.ts'
 import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-plan.ts'
 import type { SandboxRequest } from './sandbox.ts'
 import { sandboxRequest } from './sandbox-request.ts'
-import { SECRETS_TARGET } from './secrets.ts'
-import { DOOR_URL, isSealed } from './sandbox-network.ts'
+import type { NodeSpec } from './spec.ts'
+import { assertReadable } from './sandbox-commands.ts'
+import { isSealed } from './sandbox-network.ts'
 
 /** What stands in a forecast for what only a run has. */
 const PLACEHOLDER = {
   run: '<run>',
   scratch: '<scratch>',
   image: '<image>',
-  proxy: '<proxy>',
   owner: '<owner>',
 } as const
-
-/** A variable of the commands of a run. */
-export interface PlannedVariable {
-  readonly name: string
-  /** Undefined: it is hidden. */
-  readonly value: string | undefined
-  readonly from: EnvironmentLayer['from'] | 'image'
-}
 
 /** The sandbox of a run that does not run yet. */
 export interface PlannedSandbox {
@@ -105,22 +107,23 @@ export async function planRun(
   const { decision, network, workflow, dropped } = plan
   await plan.loadPolicy()
   const run = { plan, decision, network, dropped }
-  const bare = () =>
-    workflow.nodes.map((node) =>
-      plannedNode(node, { iterion: 'iterion', workdir: options.workspace }),
-    )
+  const unsure = { iterion: 'iterion', workdir: options.workspace }
+  const bare = () => workflow.nodes.map((node) => plannedNode(node, nodeProgram(node, unsure)))
   if (decision.kind === 'refused') {
     const refusal = new EgressError(decision.failureCode, decision.message)
     return { ...run, sandbox: undefined, nodes: bare(), refusal }
   }
-  if (decision.kind === 'bare') {
-    return { ...run, sandbox: undefined, nodes: bare(), refusal: undefined }
-  }
   try {
+    if (decision.kind === 'bare') {
+      const site = bareSite(host, workflow, options.workspace)
+      const nodes = workflow.nodes.map((node) => plannedNode(node, site.program(node)))
+      return { ...run, sandbox: undefined, nodes, refusal: undefined }
+    }
     assertSandboxable(workflow.nodes)
     const sandbox = await planSandbox(host, plan, decision, options)
     const { iterion, workdir } = sandbox.layout
-    const nodes = workflow.nodes.map((node) => plannedNode(node, { iterion, workdir }))
+    const site = { iterion, workdir }
+    const nodes = workflow.nodes.map((node) => plannedNode(node, nodeProgram(node, site)))
     return { ...run, sandbox, nodes, refusal: undefined }
   } catch (error) {
     if (!(error instanceof EgressError)) throw error
@@ -129,11 +132,10 @@ export async function planRun(
 }
 
 function plannedNode(
-  node: RunPlan['workflow']['nodes'][number],
-  site: Parameters<typeof nodeProgram>[1],
+  { id, backend, fallback }: NodeSpec,
+  { words, input }: NodeProgram,
 ): PlannedNode {
-  const { words, input } = nodeProgram(node, site)
-  return { id: node.id, backend: node.backend, fallback: node.fallback, words, input }
+  return { id, backend, fallback, words, input }
 }
 
 async function planSandbox(
@@ -148,6 +150,7 @@ async function planSandbox(
   const { signal } = options.control
   const name = await imageName(request, signal)
   const found = await (request.inspected ?? engine.driver.inspectImage(name, signal))
+  if (found === undefined) await assertBuildable(request, engine.runtime, signal)
   return describeSandbox(host, plan, {
     request,
     warnings,
@@ -202,21 +205,25 @@ export function describeSandbox(
     seccompFile: scratch('seccomp.json'),
   })
   const { runtime } = engine
+  const postCreate = postCreatesOf(
+    request,
+    layout.user.user,
+    imageUserOf(request, { image, layout, user: host.user }),
+  )
+  const layers = plannedLayers(request, layout, repositoryEnv)
+  const { shellFile } = splitEnvironment(mergeLayers(layers))
+  for (const { user } of postCreate) assertReadable(shellFile, user, layout.user.user)
   return {
     image: { name, from, id: found?.id, build },
     layout,
     hostState: request.hostState,
-    environment: environmentOf(request, layout, image, repositoryEnv),
+    environment: plannedEnvironment(request, layers, image, repositoryEnv),
     denied: repositoryEnv?.denied ?? [],
     door: doorOf(request, host, runtime),
     phases: Object.values(request.knobs),
     memoryBytes: request.memoryBytes,
     pidsLimit: request.pidsLimit,
-    postCreate: postCreatesOf(
-      request,
-      layout.user.user,
-      imageUserOf(request, { image, layout, user: host.user }),
-    ),
+    postCreate,
     argv: [runtime.program, ...runtime.globalArgs, ...runArgs(spec, runtime.name)],
     warnings,
   }
@@ -250,41 +257,3 @@ function doorOf(
   if (door !== 'auto') return door
   return host.user.uid === 0 || isRootless(runtime, host.user.uid) ? 'netns' : 'sidecar'
 }
-
-function environmentOf(
-  request: SandboxRequest,
-  layout: Layout,
-  image: ImageInfo,
-  repositoryEnv: ReturnType<typeof repositoryEnvironment> | undefined,
-): PlannedVariable[] {
-  const proxy = isSealed(request) ? DOOR_URL : request.hasPolicy ? PLACEHOLDER.proxy : undefined
-  const unset = new Set(repositoryEnv?.unset)
-  const kept = Object.entries(image.env).filter(([name]) => !unset.has(name))
-  const layers: readonly {
-    from: PlannedVariable['from']
-    env: Readonly<Record<string, string>>
-  }[] = [
-    { from: 'image', env: Object.fromEntries(kept) },
-    ...environmentLayers(request, layout, repositoryEnv?.env ?? {}, proxy),
-  ]
-  // That there is a file is no secret.
-  const files = new Set(
-    request.secrets.files.map(({ name }) => `${name}_FILE=${SECRETS_TARGET}/${name}`),
-  )
-  const byName = new Map<string, PlannedVariable>()
-  for (const { from, env } of layers) {
-    for (const [name, value] of Object.entries(env)) {
-      const isPath = files.has(`${name}=${value}`)
-      const hidden = from === 'secret' ? !isPath : isHidden(name, from)
-      byName.set(name, { name, value: hidden ? undefined : value, from })
-    }
-  }
-  return [...byName.values()]
-}
-
-/** What the operator gives, and what is named like a secret. The proxy's variables are our own. */
-function isHidden(name: string, from: PlannedVariable['from']): boolean {
-  return from === 'operator' || (from !== 'proxy' && SECRET_NAME.test(name))
-}
-
-const SECRET_NAME = /key|token|secret|password|credential|dsn|auth/i

@@ -1,7 +1,7 @@
 import { EgressError } from '../errors.ts'
 import type { EventData } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
-import { assertSandboxable, nodeProgram, usesClaw } from './backend.ts'
+import { assertSandboxable } from './backend.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
 import type { SandboxedSpec } from './resolve-spec.ts'
@@ -126,17 +126,10 @@ async function barePlace(
   options: RunOptions,
 ): Promise<NodePlace> {
   const { startHostNode } = await import('./node-process.ts')
-  const { findIterion } = await import('./claw-binary.ts')
-  const { deliveredSecrets, readSecrets } = await import('./secrets.ts')
-  const delivered = deliveredSecrets(workflow.secrets, false)
-  const site = {
-    iterion: (usesClaw(workflow.nodes) && findIterion(host)) || 'iterion',
-    workdir: options.workspace,
-  }
-  const secrets = readSecrets({ ...workflow, secrets: delivered }, host, options.workspace)
-  const env = { ...workflow.sandbox?.env, ...secrets.env, ...options.operatorEnv }
+  const { bareSite } = await import('./bare-site.ts')
+  const site = bareSite(host, workflow, options.workspace)
+  const env = { ...workflow.sandbox?.env, ...site.secretEnv, ...options.operatorEnv }
   return {
-    start: (node) =>
-      startHostNode(host, nodeProgram(node, site), options.workspace, env, options.stdio),
+    start: (node) => startHostNode(host, site.program(node), options.workspace, env, options.stdio),
   }
 }

@@ -2,7 +2,7 @@ import { EgressError } from '../errors.ts'
 import { type NodeProgram, nodeProgram } from './backend.ts'
 import type { Driver, ExecSpec } from './driver.ts'
 import { splitEnvironment } from './env-file.ts'
-import { environmentLayers } from './environment.ts'
+import { environmentLayers, mergeLayers } from './environment.ts'
 import type { Layout } from './layout.ts'
 import {
   type ContainerNode,
@@ -55,9 +55,7 @@ export function openCommands(
 ): SandboxCommands {
   const { secrets, interactive, tty, stdio } = request
   const layers = environmentLayers(request, layout, repositoryEnv, proxyUrl)
-  const { envFile, shellFile } = splitEnvironment(
-    Object.assign({}, ...layers.map(({ env }) => env)) as Record<string, string>,
-  )
+  const { envFile, shellFile } = splitEnvironment(mergeLayers(layers))
   const exec: ExecSpec = {
     container,
     user: layout.user.user,
@@ -105,7 +103,7 @@ export function openCommands(
 }
 
 /** Variables that only a shell file can hold are in one that belongs to the user of the nodes. */
-function assertReadable(shellFile: string, user: string, owner: string): void {
+export function assertReadable(shellFile: string, user: string, owner: string): void {
   const isRoot = /^(?:root|0)(?::|$)/.test(user)
   if (shellFile === '' || user === owner || isRoot) return
   throw new EgressError(

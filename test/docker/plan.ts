@@ -124,6 +124,13 @@ const SCENES: readonly Scene[] = [
   },
 ]
 
+/** What is wrong, without how each command says that. */
+function wordsOf(stderr: string): string {
+  return stderr
+    .replace(/^iterion-egress: (?:run|warning).*\n/gm, '')
+    .replace(/^(?:iterion-egress: \[\w+\]|error:) (.*?)(?: \[\w+\])?$/gm, '$1')
+}
+
 /** Every file and folder below one. */
 function treeOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted()
@@ -247,25 +254,38 @@ void tap.test(
   { skip: NO_ENGINE },
   async (t) => {
     const desk = openDesk(t)
-    const refused: readonly (readonly string[])[] = [
+    writeFileSync(
+      path.join(desk.workspace, 'Fetching'),
+      `FROM ${TEST_IMAGE}\nADD https://a.test/x /x\n`,
+    )
+    const sealed = { network: { rules: [] } }
+    const lines = { env: { KEY: 'two\nlines' }, post_create: 'true', user: '1000' }
+    const cases: readonly (readonly [sandbox: object | string, code: string, more?: object])[] = [
+      [{ image: TEST_IMAGE, mounts: ['/var/run/docker.sock:/s', '/:/h'] }, 'SANDBOX_SPEC_UNSAFE'],
+      [{ ...sealed, build: { dockerfile: 'Fetching' } }, 'SANDBOX_SPEC_UNSAFE'],
+      [{ build: { dockerfile: 'nothing' } }, 'FILE_UNREADABLE'],
       [
-        workflow(desk, {
-          sandbox: { image: TEST_IMAGE, mounts: ['/var/run/docker.sock:/s', '/:/h'] },
-        }),
+        { image: TEST_IMAGE },
+        'OPTION_INVALID',
+        { secrets: [{ name: 'A', as: 'env', from: { env: 'NO' } }] },
       ],
+      ['none', 'OPTION_INVALID', { secrets: [{ name: 'A', as: 'env', from: { env: 'NO' } }] }],
+      [{ image: TEST_IMAGE, ...lines }, 'none'],
     ]
-    for (const words of refused) {
-      const run = await desk.run(['run', ...words])
+    chmodSync(desk.workspace, 0o777)
+    for (const [sandbox, code, more = {}] of cases) {
+      const words = [workflow(desk, { sandbox, ...more })]
+      const run = await desk.run(['run', ...words], { input: '' })
       const plan = await desk.run(['plan', ...words])
-      t.equal(plan.code, 1)
-      t.match(plan.stderr, /SANDBOX_SPEC_UNSAFE/)
-      t.equal(plan.stderr, run.stderr.replace(/^iterion-egress: run .*\n/, ''))
+      if (code === 'none') {
+        t.match([run.code, plan.code], [0, 0], run.stderr + plan.stderr)
+        continue
+      }
+      t.match([run.code, plan.code], [125, 1], JSON.stringify(sandbox))
+      t.match(plan.stderr, new RegExp(code))
+      t.equal(wordsOf(plan.stderr), wordsOf(run.stderr))
       const { stdout } = await desk.run(['plan', '--json', ...words])
-      t.match(JSON.parse(stdout), {
-        sandboxed: true,
-        sandbox: null,
-        refusal: { code: 'SANDBOX_SPEC_UNSAFE' },
-      })
+      t.match(JSON.parse(stdout), { sandbox: null, refusal: { code } })
     }
     const codex = workflow(desk, {
       sandbox: { image: TEST_IMAGE },
