@@ -119,7 +119,8 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       // Types alone.
       'node:child_process': ['io.ts'],
       'node:fs': ['command-serve.ts', 'package-version.ts'],
-      'node:os': ['system-io.ts'],
+      // The numbers of signals.
+      'node:os': ['command-run.ts', 'system-io.ts'],
       'node:path': ['run-request.ts', 'system-io.ts'],
     },
   },

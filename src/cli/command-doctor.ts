@@ -1,7 +1,8 @@
-import { escapeControls } from '../errors.ts'
+import { EgressError, escapeControls } from '../errors.ts'
+import { Cancelled } from '../sandbox/failure.ts'
 import type { Check } from '../sandbox/doctor-check.ts'
 import { examine } from '../sandbox/doctor.ts'
-import { EXIT, exitCodeOf, type ExitCode } from './exit-codes.ts'
+import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { renderError, renderJson, renderJsonError, renderTable, toEgressError } from './render.ts'
 import { readRunRequest, type RunRequestOptions } from './run-request.ts'
@@ -31,10 +32,13 @@ export async function runDoctor(
     io.stdout(options.json === true ? renderJson({ ok: isWell, checks }) : renderChecks(checks))
     return isWell ? EXIT.yes : EXIT.no
   } catch (error) {
-    const failure = toEgressError(error)
+    const failure =
+      error instanceof Cancelled
+        ? new EgressError('RUN_CANCELLED', error.message)
+        : toEgressError(error)
     if (options.json === true) io.stdout(renderJsonError(failure))
     else io.stderr(renderError(failure))
-    return exitCodeOf(failure) === EXIT.usage ? EXIT.usage : EXIT.no
+    return failure.code === 'USAGE' ? EXIT.usage : EXIT.no
   }
 }
 

@@ -1,7 +1,8 @@
-import { escapeControls } from '../errors.ts'
+import { EgressError, escapeControls } from '../errors.ts'
+import { Cancelled } from '../sandbox/failure.ts'
 import { planRun } from '../sandbox/plan-run.ts'
 import { formatGoDuration } from '../sandbox/duration.ts'
-import { EXIT, exitCodeOf, type ExitCode } from './exit-codes.ts'
+import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { type PlanDocument, planDocument } from './plan-document.ts'
 import { renderError, renderJson, renderJsonError, renderTable, toEgressError } from './render.ts'
@@ -22,10 +23,13 @@ export async function runPlan(
     if (run.refusal && options.json !== true) io.stderr(renderError(run.refusal))
     return run.refusal ? EXIT.no : EXIT.yes
   } catch (error) {
-    const failure = toEgressError(error)
+    const failure =
+      error instanceof Cancelled
+        ? new EgressError('RUN_CANCELLED', error.message)
+        : toEgressError(error)
     if (options.json === true) io.stdout(renderJsonError(failure))
     else io.stderr(renderError(failure))
-    return exitCodeOf(failure) === EXIT.usage ? EXIT.usage : EXIT.no
+    return failure.code === 'USAGE' ? EXIT.usage : EXIT.no
   }
 }
 
@@ -34,7 +38,7 @@ function renderPlan(plan: PlanDocument): string {
   const by = plan.decided_by === null ? 'nobody asked for one' : `said by: ${plan.decided_by}`
   const rows: [string, string][] = [
     ['workflow', plan.workflow],
-    ['sandbox', `${plan.sandboxed ? `yes, mode ${plan.mode}` : 'no'} (${by})`],
+    ['sandbox', `${sandboxText(plan)} (${by})`],
     ...(plan.overruled.length > 0
       ? [['overruled', plan.overruled.join(', ')] as [string, string]]
       : []),
@@ -47,7 +51,8 @@ function renderPlan(plan: PlanDocument): string {
     ...(plan.file_secrets_dropped
       ? [['secrets', 'those as: file are not made'] as [string, string]]
       : []),
-    ['network', networkText(network, plan.sandboxed)],
+    ...(plan.resolve.length > 0 ? [['resolve', plan.resolve.join(', ')] as [string, string]] : []),
+    ...(plan.refusal ? [] : [['network', networkText(network)] as [string, string]]),
   ]
   const head = renderTable(rows.map(([key, value]) => [key, escapeControls(value)]))
   const tail = section(
@@ -56,17 +61,27 @@ function renderPlan(plan: PlanDocument): string {
       id,
       fallback.length > 0 ? `${backend}, then ${fallback.join(', ')}` : backend,
       shellWords(command),
-      input === null ? '' : `reads ${escapeControls(input.trimEnd())}`,
+      input === null ? '' : `reads ${input.trimEnd()}`,
     ]),
   )
   const dropped = plan.dropped_fallbacks.map(
     ({ node, backend, reason }) => `node ${node}: no fallback ${backend}: ${reason}\n`,
   )
+  // What is refused starts none of it.
+  if (plan.refusal) return head
   return head + (sandbox ? renderSandbox(sandbox) : '') + tail + dropped.join('')
 }
 
-function networkText(network: PlanDocument['network'], isSandboxed: boolean): string {
-  if (network.kind === 'open') return isSandboxed ? 'open: no proxy' : 'that of this machine'
+function sandboxText({ refusal, sandboxed, mode }: PlanDocument): string {
+  if (refusal) return 'refused'
+  return sandboxed ? `yes, mode ${mode}` : 'no'
+}
+
+function networkText(network: PlanDocument['network']): string {
+  if (network.kind === 'open') return 'open: no proxy'
+  if (network.kind === 'host') {
+    return `that of this machine${network.policy_dropped ? '; the policy does not hold' : ''}`
+  }
   const { mode, rules, digest, defaulted } = network
   const why = defaulted ? `, since ${defaulted.source} chose the sandbox: ${defaulted.preset}` : ''
   return `${mode}, ${rules} rules, ${digest}${why}`
@@ -94,26 +109,23 @@ function renderSandbox(sandbox: NonNullable<PlanDocument['sandbox']>): string {
       'mounts',
       sandbox.mounts.map(({ source, target, read_only: isReadOnly }) => [
         isReadOnly ? 'ro' : 'rw',
-        escapeControls(target),
-        source === target ? '' : escapeControls(source),
+        target,
+        source === target ? '' : source,
       ]),
     ),
     section(
       'in memory',
-      sandbox.tmpfs.map(({ target, bytes }) => [
-        escapeControls(target),
-        `${bytes / 1024 ** 2} MiB`,
-      ]),
+      sandbox.tmpfs.map(({ target, bytes }) => [target, `${bytes / 1024 ** 2} MiB`]),
     ),
     section(
       'volumes',
-      sandbox.volumes.map((one) => [escapeControls(one)]),
+      sandbox.volumes.map((one) => [one]),
     ),
     section(
       'environment',
       sandbox.environment.map(({ name, value, from: who }) => [
         who,
-        `${name}=${value === null ? '(hidden)' : escapeControls(value)}`,
+        `${name}=${value ?? '(hidden)'}`,
       ]),
     ),
     section(
@@ -128,10 +140,10 @@ function renderSandbox(sandbox: NonNullable<PlanDocument['sandbox']>): string {
       'post_create',
       sandbox.post_create.map(({ command, user: who }) => [
         who,
-        typeof command === 'string' ? escapeControls(command) : shellWords(command),
+        typeof command === 'string' ? command : shellWords(command),
       ]),
     ),
-    `engine\n  ${shellWords(sandbox.argv)}\n`,
+    `engine\n  ${escapeControls(shellWords(sandbox.argv))}\n`,
   ]
   return parts.join('')
 }
@@ -152,15 +164,14 @@ function missing({ build }: NonNullable<PlanDocument['sandbox']>['image']): stri
 
 function section(title: string, rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
-  const lines = renderTable(rows).split('\n').slice(0, -1)
+  const shown = rows.map((row) => row.map(escapeControls))
+  const lines = renderTable(shown).split('\n').slice(0, -1)
   return `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`
 }
 
 /** Words as a shell reads them; placeholders too. */
 function shellWords(words: readonly string[]): string {
   return words
-    .map((word) =>
-      /^[\w@%+=:,./-]+$/.test(word) ? word : `'${escapeControls(word).replaceAll("'", `'\\''`)}'`,
-    )
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
     .join(' ')
 }

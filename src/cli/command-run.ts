@@ -1,11 +1,13 @@
+import { constants as osConstants } from 'node:os'
 import { EgressError } from '../errors.ts'
 import type { RunResult } from '../sandbox/drive-run.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
+import { Cancelled } from '../sandbox/failure.ts'
 import { preflight } from '../sandbox/preflight.ts'
 import { resumeRun, runWorkflow } from '../sandbox/run-workflow.ts'
 import { checkScheduleRecord, writeScheduleRecord } from '../sandbox/schedule-record.ts'
 import type { Io } from './io.ts'
-import { renderError, renderJson, renderJsonError, toEgressError } from './render.ts'
+import { renderError, renderJson, renderJsonError, shownLines, toEgressError } from './render.ts'
 import {
   nameOf,
   readRunRequest,
@@ -83,14 +85,18 @@ async function answering(
     const { failure, record, leftBehind } = result
     if (scheduleRecord !== undefined) writeScheduleRecord(scheduleRecord, record)
     if (leftBehind.length > 0) {
-      io.stderr(`iterion-egress: left behind: ${leftBehind.join(', ')}; reap removes it\n`)
+      io.stderr(
+        `iterion-egress: left behind: ${shownLines(leftBehind.join(', '))}; reap removes it\n`,
+      )
     }
     if (json === true) io.stderr(renderJson(record))
     else if (failure instanceof EgressError && failure.problems.length > 0)
       io.stderr(renderError(failure))
-    else if (failure !== undefined) io.stderr(`iterion-egress: ${record.error}\n`)
+    else if (failure !== undefined) io.stderr(`iterion-egress: ${shownLines(record.error ?? '')}\n`)
     return result.exitCode
   } catch (error) {
+    // Asked to end before there was a run.
+    if (error instanceof Cancelled) return 128 + osConstants.signals[error.signal]
     const failure = toEgressError(error)
     if (json === true) io.stderr(renderJsonError(failure))
     else io.stderr(renderError(failure))

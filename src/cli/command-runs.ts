@@ -1,4 +1,4 @@
-import { EgressError } from '../errors.ts'
+import { EgressError, escapeControls } from '../errors.ts'
 import type { EventData } from '../events/event.ts'
 import { createDockerDriver } from '../sandbox/drivers/docker.ts'
 import { findRuntimes } from '../sandbox/drivers/find-runtime.ts'
@@ -9,7 +9,7 @@ import type { RunRecord } from '../sandbox/run-record.ts'
 import { isDriven, listRuns, readEvents, readRun } from '../sandbox/run-archive.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { renderJson } from './render.ts'
+import { renderJson, shownLines } from './render.ts'
 
 /** How long `runs stop` waits for the run to have ended, in milliseconds. */
 const STOP_WAIT_MS = 30_000
@@ -33,7 +33,9 @@ export function runRunsList(io: Io, { json }: JsonOption): ExitCode {
   if (runs.length === 0) io.stderr('there are no runs yet\n')
   for (const run of runs) {
     const code = run.failure_code === null ? '' : `  ${run.failure_code}`
-    io.stdout(`${run.id}  ${statusOf(run, host).padEnd(16)}  ${titleOf(run)}${code}\n`)
+    io.stdout(
+      `${run.id}  ${statusOf(run, host).padEnd(16)}  ${escapeControls(titleOf(run))}${code}\n`,
+    )
   }
   return EXIT.yes
 }
@@ -72,7 +74,7 @@ export function runRunsShow(
     ['image', place?.image ?? '-'],
     ['door', place?.door ?? '-'],
   ]
-  io.stdout(lines.map(([name, value]) => `${name.padEnd(10)} ${value}\n`).join(''))
+  io.stdout(lines.map(([name, value]) => `${name.padEnd(10)} ${shownLines(value)}\n`).join(''))
   return EXIT.yes
 }
 
@@ -130,10 +132,10 @@ export async function runReap(io: Io, { json }: JsonOption): Promise<ExitCode> {
     io.stdout(
       `containers removed: ${reaped.containers.length}, runs settled: ${reaped.runs.length}\n`,
     )
-    for (const one of reaped.leftBehind) io.stderr(`left behind: ${one}\n`)
+    for (const one of reaped.leftBehind) io.stderr(`left behind: ${shownLines(one)}\n`)
   }
-  for (const line of gitLines(reaped.gitMetadata)) io.stderr(`${line}\n`)
-  for (const one of reaped.unreachable) io.stderr(`not looked at: ${one}\n`)
+  for (const line of gitLines(reaped.gitMetadata)) io.stderr(`${escapeControls(line)}\n`)
+  for (const one of reaped.unreachable) io.stderr(`not looked at: ${shownLines(one)}\n`)
   if (drivers.length > 0 && reaped.unreachable.length === drivers.length) return EXIT.hostCannot
   return reaped.leftBehind.length > 0 ? EXIT.no : EXIT.yes
 }

@@ -4,7 +4,7 @@ import type { PlannedRun, PlannedSandbox } from '../sandbox/plan-run.ts'
 
 /** What `plan --json` prints: a stable form of a run that does not run yet. */
 export function planDocument(run: PlannedRun, policy: Policy | undefined) {
-  const { plan, decision, network, sandbox, nodes, dropped, refusal } = run
+  const { plan, decision, sandbox, nodes, dropped, refusal } = run
   return {
     workflow: plan.workflow.file,
     sandboxed: decision.kind === 'sandboxed',
@@ -16,16 +16,8 @@ export function planDocument(run: PlannedRun, policy: Policy | undefined) {
     warning: decision.kind === 'bare' ? (decision.warning ?? null) : null,
     shadowed: shadowedBy(run),
     refusal: refusal ? refusalDocument(refusal) : null,
-    network:
-      network.kind === 'open' || policy === undefined
-        ? { kind: 'open' }
-        : {
-            kind: 'policy',
-            mode: policy.mode,
-            rules: policy.rules.length,
-            digest: policy.digest,
-            defaulted: network.defaulted ?? null,
-          },
+    network: networkDocument(run, policy),
+    resolve: run.resolve,
     sandbox: sandbox ? sandboxDocument(sandbox) : null,
     nodes: nodes.map(({ id, backend, fallback, words, input }) => ({
       id,
@@ -39,6 +31,21 @@ export function planDocument(run: PlannedRun, policy: Policy | undefined) {
 }
 
 export type PlanDocument = ReturnType<typeof planDocument>
+
+/** `host`: without a sandbox nothing holds. */
+function networkDocument({ decision, network }: PlannedRun, policy: Policy | undefined) {
+  if (decision.kind === 'bare') {
+    return { kind: 'host' as const, policy_dropped: network.kind === 'policy' }
+  }
+  if (network.kind === 'open' || policy === undefined) return { kind: 'open' as const }
+  return {
+    kind: 'policy' as const,
+    mode: policy.mode,
+    rules: policy.rules.length,
+    digest: policy.digest,
+    defaulted: network.defaulted ?? null,
+  }
+}
 
 /** What was asked for and does not hold, by the floor or guard that is the reason. */
 function shadowedBy({ decision }: PlannedRun) {
@@ -85,7 +92,7 @@ function sandboxDocument(sandbox: PlannedSandbox) {
     post_create: postCreate.flatMap(({ atOnce, user }) =>
       atOnce.map((command) => ({ command, user })),
     ),
-    notes: layout.notes,
+    notes: sandbox.notes,
     warnings: sandbox.warnings,
     argv,
   }

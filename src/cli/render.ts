@@ -1,4 +1,4 @@
-import { EgressError, formatProblem } from '../errors.ts'
+import { EgressError, escapeControls, formatProblem } from '../errors.ts'
 
 /** Problems that are printed for people before it says how many more there are. */
 const MAX_SHOWN = 50
@@ -6,11 +6,19 @@ const MAX_SHOWN = 50
 /** A failure for people: every problem of a file with its place, or the one sentence there is. */
 export function renderError(error: EgressError): string {
   const { problems } = error
-  if (problems.length === 0) return `error: ${error.message} [${error.code}]\n`
+  if (problems.length === 0) return `error: ${shownLines(error.message)} [${error.code}]\n`
   const shown = problems.slice(0, MAX_SHOWN).map(formatProblem).join('\n')
   const more = problems.length > MAX_SHOWN ? `\nand ${problems.length - MAX_SHOWN} more` : ''
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
   return `${shown}${more}\n${count}\n`
+}
+
+/**
+ * Text of several lines that others may have had a hand in: controls are spelt as escapes, and every line but the first is
+ * indented, so that none of it passes for a line of ours.
+ */
+export function shownLines(text: string): string {
+  return text.trimEnd().split('\n').map(escapeControls).join('\n    ')
 }
 
 /** A failure for programs: `{"error":{code,message,at}}`, with all problems of a file where there are several. */

@@ -120,6 +120,14 @@ function addRunOptions(command: Command) {
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
 }
 
+/** Words of `run` that decide nothing, so that a command line of `run` can be asked about as it is. */
+function addIdleOptions<T extends Command>(command: T): T {
+  return command
+    .addOption(new Option('-i, --interactive').hideHelp())
+    .addOption(new Option('-t, --tty').hideHelp())
+    .addOption(new Option('--schedule-record <file>').hideHelp())
+}
+
 /** The commands that say beforehand what a run would be. */
 export function addForecastCommands(
   program: Command,
@@ -128,10 +136,12 @@ export function addForecastCommands(
   finish: (code: number) => void,
 ): void {
   addRunOptions(
-    program
-      .command('plan')
-      .description('say what run would do with the same words, without doing it')
-      .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+    addIdleOptions(
+      program
+        .command('plan')
+        .description('say what run would do with the same words, without doing it')
+        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+    ),
   )
     .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])
     .option('--json', JSON_HELP)
@@ -142,10 +152,12 @@ export function addForecastCommands(
     })
 
   addRunOptions(
-    program
-      .command('doctor')
-      .description('look at everything that a run needs, before there is one')
-      .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+    addIdleOptions(
+      program
+        .command('doctor')
+        .description('look at everything that a run needs, before there is one')
+        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+    ),
   )
     .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])
     .option('--strict', 'ask the registry for an image that is not here, and try the doors')

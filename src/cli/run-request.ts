@@ -14,6 +14,7 @@ import {
 import type { HostState, SandboxMode } from '../sandbox/spec.ts'
 import type { Io } from './io.ts'
 import { packageVersion } from './package-version.ts'
+import { shownLines } from './render.ts'
 import { parseResolveOptions } from './resolve-option.ts'
 
 /** What a command line says about a run, whether it runs now or not. */
@@ -121,7 +122,7 @@ export function runOptions(
 ): RunOptions {
   const control = new RunControl()
   io.onSignal((signal) => control.receive(signal))
-  const say = (line: string) => io.stderr(`iterion-egress: ${line}\n`)
+  const say = (line: string) => io.stderr(`iterion-egress: ${shownLines(line)}\n`)
   return {
     flags,
     workspace,

@@ -1,4 +1,5 @@
 import { EgressError, type ErrorCode } from '../errors.ts'
+import { Cancelled } from './failure.ts'
 
 /** Everything that is looked at, in this order; not all of it for every run. */
 export const CHECK_NAMES = [
@@ -15,6 +16,7 @@ export const CHECK_NAMES = [
   'secrets',
   'image',
   'safety',
+  'door',
   'door netns',
   'door sidecar',
 ] as const
@@ -63,7 +65,10 @@ export const fail = (name: CheckName, detail: string, remedy: string): Check => 
 
 /** A check that failed with an error: every problem of it, in one line. */
 export function failedWith(name: CheckName, error: unknown): Check {
-  if (!(error instanceof EgressError)) throw error
+  if (error instanceof Cancelled) throw error
+  if (!(error instanceof EgressError)) {
+    return fail(name, `${String(error)} [INTERNAL]`, 'report it')
+  }
   const { code, message, at, problems } = error
   const all = problems.length > 0 ? problems : [{ message, at }]
   const detail = all.map((one) => `${one.at ? `${placeOf(one.at)}: ` : ''}${one.message}`)

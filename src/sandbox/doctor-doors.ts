@@ -26,6 +26,8 @@ export interface DoorQuestion {
   readonly image: ImageInfo | undefined
   /** The bound of each, in milliseconds. */
   readonly timeoutMs: number
+  /** Ends all of it. */
+  readonly end: AbortSignal
 }
 
 /**
@@ -34,7 +36,9 @@ export interface DoorQuestion {
  */
 export async function checkDoors(question: DoorQuestion): Promise<readonly Check[]> {
   const checks: Check[] = []
-  for (const kind of DOORS) checks.push(await checkDoor(kind, question))
+  for (const kind of DOORS) {
+    if (!question.end.aborted) checks.push(await checkDoor(kind, question))
+  }
   return checks
 }
 
@@ -47,7 +51,7 @@ async function checkDoor(kind: (typeof DOORS)[number], question: DoorQuestion): 
   }
   if (kind === 'sidecar') {
     if (rootless) return warn(name, 'a rootless engine has none', 'take --door netns')
-    const signal = AbortSignal.timeout(timeoutMs)
+    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), question.end])
     const image = await driver.inspectImage(sidecarImage, signal).catch(() => undefined)
     if (image === undefined) {
       const remedy = `docker build -t ${sidecarImage} . in a clone of this project`
@@ -78,16 +82,16 @@ async function tried(
 /** Places a door and proves it. Answers why it cannot be. */
 async function tryDoor(
   kind: (typeof DOORS)[number],
-  { host, runtime, driver, sidecarImage, timeoutMs }: DoorQuestion,
+  { host, runtime, driver, sidecarImage, timeoutMs, end }: DoorQuestion,
   image: ImageInfo,
   teardown: Teardown,
 ): Promise<string | undefined> {
-  const signal = AbortSignal.timeout(timeoutMs)
+  const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), end])
   const id = `doctor-${randomBytes(6).toString('hex')}`
   const name = containerName(id)
-  const scratch = createScratch(host.tempRoot)
-  teardown.add('scratch', () => scratch.remove())
   try {
+    const scratch = createScratch(host.tempRoot)
+    teardown.add('scratch', () => scratch.remove())
     let stop: (() => Promise<readonly string[]>) | undefined
     teardown.add('container', () => (stop ? stop() : driver.remove([name], timeoutMs)))
     const container = await driver.start(

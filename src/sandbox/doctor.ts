@@ -1,76 +1,93 @@
 import { type ContainerRuntime, runtimeCommand } from '../door/container-runtime.ts'
 import { formatGoDuration, parseGoDuration } from './duration.ts'
 import { assertSandboxable } from './backend.ts'
-import { assertBuildable } from './build-image.ts'
+import { bareSite } from './bare-site.ts'
 import { type Check, fail, failedWith, pass, warn } from './doctor-check.ts'
 import { checkDoors } from './doctor-doors.ts'
-import type { Driver, ImageInfo } from './driver.ts'
+import {
+  boundOf,
+  checkImage,
+  type DoctorQuestion,
+  type FoundImage,
+  type Site,
+  TIMEOUT_KNOB,
+} from './doctor-image.ts'
+import type { ImageInfo } from './driver.ts'
 import { createDockerDriver } from './drivers/docker.ts'
 import { findRuntime } from './drivers/find-runtime.ts'
-import { findRemoteImage } from './drivers/remote-image.ts'
 import type { SandboxHost } from './host.ts'
 import { readKnobs } from './knobs.ts'
 import { readLimits } from './limits.ts'
-import { describeSandbox, imageName } from './plan-run.ts'
-import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-plan.ts'
+import { describeSandbox } from './plan-run.ts'
+import { readPlan, type RunPlan, type RunSource } from './run-plan.ts'
 import { checkStore } from './run-store.ts'
 import type { SandboxRequest } from './sandbox.ts'
+import { ADVISORY } from './sandbox-network.ts'
 import { sandboxRequest, sidecarImage } from './sandbox-request.ts'
-
-/** What is to be examined. */
-export interface DoctorQuestion {
-  /** The run; undefined: this machine alone. */
-  readonly source: RunSource | undefined
-  readonly options: RunOptions
-  /** True: the registry is asked for an image that is not here, and the doors are tried. */
-  readonly isStrict: boolean
-  /** `local`: for a machine with a runtime, whether or not this one has one. */
-  readonly target: 'auto' | 'local'
-}
 
 /** Variables that decide about a run, and are told if they are set. */
 const TOLD =
   /^ITERION_(?:HOME|BIN|SANDBOX_(?:OVERRIDE|DEFAULT|FLOOR|DEFAULT_IMAGE|HOST_STATE|HOST_STATE_GUARD|RUNTIME|SIDECAR_IMAGE|MEMORY|PIDS|\w+_TIMEOUT))$/
 
-const TIMEOUT_KNOB = 'ITERION_SANDBOX_DOCTOR_TIMEOUT'
 const DEFAULT_TIMEOUT_MS = 5_000
 
 /**
  * Looks at everything that a run needs before there is one. Each question to the engine has the bound of
  * `ITERION_SANDBOX_DOCTOR_TIMEOUT` (5s). Nothing is recorded; what is started for a trial is removed.
+ *
+ * @throws {Cancelled} if it was asked to end, once nothing is left of a trial
  */
 export async function examine(
   host: SandboxHost,
   question: DoctorQuestion,
 ): Promise<readonly Check[]> {
   const { timeoutMs, checks } = readTimeout(host)
+  const end = question.options.control.signal
   checks.push(...checkVariables(host), checkFolder(host))
   const spec = question.source ? await checkSpec(host, question, question.source) : undefined
   checks.push(...(spec?.checks ?? []))
-  const { runtime, check } = lookForRuntime(host, question, spec?.plan)
+  // Without a sandbox no engine is asked.
+  if (spec?.plan?.decision.kind === 'bare')
+    return [...checks, ...checkBare(host, question, spec.plan)]
+  const { runtime, check } = lookForRuntime(host, question)
   checks.push(check)
-  if (runtime === undefined) return checks
-  const daemon = await checkDaemon(runtime, timeoutMs)
+  if (runtime === undefined) {
+    const plan = question.target === 'local' ? spec?.plan : undefined
+    return [...checks, ...(plan ? judgeElsewhere(host, question, plan) : [])]
+  }
+  const daemon = await checkDaemon(runtime, timeoutMs, end)
+  end.throwIfAborted()
   checks.push(daemon)
   const driver = createDockerDriver(runtime)
-  const site = { host, runtime, driver, timeoutMs, question }
-  const asked = spec?.plan && askedOf(site, spec.plan)
+  const site = { host, runtime, driver, timeoutMs, question, end }
+  const asked = spec?.plan && askedOf(host, question, spec.plan)
   if (asked && 'name' in asked) checks.push(asked)
   const request = asked && 'request' in asked ? asked.request : undefined
   const isUp = daemon.status === 'pass'
   const image = request && isUp ? await checkImage(site, request) : undefined
+  end.throwIfAborted()
   checks.push(...(image?.checks ?? []))
   if (spec?.plan && request) checks.push(checkSafety(host, spec.plan, request, image))
   if (isUp) checks.push(...(await checkDoorsOf(site, request, image?.found)))
+  end.throwIfAborted()
   return checks
 }
 
-interface Site {
-  readonly host: SandboxHost
-  readonly runtime: ContainerRuntime
-  readonly driver: Driver
-  readonly timeoutMs: number
-  readonly question: DoctorQuestion
+/** What a run without a sandbox stumbles over. */
+function checkBare(host: SandboxHost, { options }: DoctorQuestion, { workflow }: RunPlan): Check[] {
+  try {
+    bareSite(host, workflow, options.workspace)
+    return []
+  } catch (error) {
+    return [failedWith('secrets', error)]
+  }
+}
+
+/** What can be told of a run on another machine. */
+function judgeElsewhere(host: SandboxHost, question: DoctorQuestion, plan: RunPlan): Check[] {
+  const asked = askedOf(host, question, plan)
+  if (asked === undefined) return []
+  return 'name' in asked ? [asked] : [checkSafety(host, plan, asked.request, undefined)]
 }
 
 function readTimeout({ env }: SandboxHost): { timeoutMs: number; checks: Check[] } {
@@ -119,25 +136,32 @@ function checkFolder(host: SandboxHost): Check {
 /** Whether the workflow, its repository, its policy and the variables hold together. */
 async function checkSpec(
   host: SandboxHost,
-  { options }: DoctorQuestion,
+  { options, target }: DoctorQuestion,
   source: RunSource,
 ): Promise<{ readonly checks: readonly Check[]; readonly plan: RunPlan | undefined }> {
   let plan: RunPlan
   try {
     const { control: _, ...asked } = options
-    plan = await readPlan(host, source, asked)
+    const assumed = target === 'local' ? ({ assumedRuntime: 'docker' } as const) : {}
+    plan = await readPlan(host, source, { ...asked, ...assumed })
   } catch (error) {
     return { checks: [failedWith('spec', error)], plan: undefined }
   }
   const { decision, workflow, dropped } = plan
   const checks: Check[] = []
-  if (decision.kind === 'refused' && decision.failureCode !== 'SANDBOX_DRIVER_UNAVAILABLE') {
-    checks.push(fail('spec', decision.message, 'correct what is named'))
+  if (decision.kind === 'refused') {
+    const isDriver = decision.failureCode === 'SANDBOX_DRIVER_UNAVAILABLE'
+    const remedy = isDriver ? 'install docker or podman' : 'correct what is named'
+    checks.push(fail('spec', decision.message, remedy))
   } else {
     checks.push(pass('spec', `${workflow.file}: ${specText(plan)}`))
   }
   if (decision.kind === 'bare' && decision.warning !== undefined) {
-    checks.push(warn('sandbox', decision.warning, 'say auto, or leave the word away'))
+    const remedy =
+      decision.reason === 'no-runtime'
+        ? 'install docker or podman'
+        : 'say auto, or leave the word away'
+    checks.push(warn('sandbox', decision.warning, remedy))
   }
   for (const { node, backend, reason } of dropped) {
     checks.push(warn('backends', `node ${node}: no fallback ${backend}: ${reason}`, 'take it out'))
@@ -172,30 +196,37 @@ async function checkPolicy({ loadPolicy }: RunPlan): Promise<Check> {
 function lookForRuntime(
   host: SandboxHost,
   { target }: DoctorQuestion,
-  plan: RunPlan | undefined,
 ): { readonly runtime?: ContainerRuntime; readonly check: Check } {
   try {
     const runtime = findRuntime(host)
     if (runtime) return { runtime, check: pass('runtime', `${runtime.name} at ${runtime.program}`) }
     const detail = 'no docker and no podman is on PATH'
-    const isNeeded = target === 'auto' && plan?.decision.kind !== 'bare'
     return {
-      check: (isNeeded ? fail : warn)('runtime', detail, 'install docker or podman'),
+      check: (target === 'auto' ? fail : warn)('runtime', detail, 'install docker or podman'),
     }
   } catch (error) {
     return { check: failedWith('runtime', error) }
   }
 }
 
-async function checkDaemon(runtime: ContainerRuntime, timeoutMs: number): Promise<Check> {
+async function checkDaemon(
+  runtime: ContainerRuntime,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Check> {
   const remedy = 'start the engine, and see that this user may talk to it'
   // podman has no server of its own; its command line is the engine.
   const format = runtime.name === 'docker' ? '{{.Server.Version}}' : '{{.Client.Version}}'
   try {
     const args = ['version', '--format', format]
-    const { code, stdout, stderr, stopped } = await runtimeCommand(runtime, args, { timeoutMs })
+    const { code, stdout, stderr, stopped } = await runtimeCommand(runtime, args, {
+      timeoutMs,
+      signal,
+    })
     if (code === 0) return pass('daemon', `${runtime.name} ${stdout.trim()}`)
-    const why = stopped ? `no answer in ${timeoutMs / 1000} s` : stderr.trim().split('\n').at(-1)
+    const why = stopped
+      ? `no answer in ${timeoutMs / 1000} s (${TIMEOUT_KNOB})`
+      : stderr.trim().split('\n').at(-1)
     return fail('daemon', why ?? '', remedy)
   } catch (error) {
     return failedWith('daemon', error)
@@ -204,7 +235,8 @@ async function checkDaemon(runtime: ContainerRuntime, timeoutMs: number): Promis
 
 /** What the run asks of its sandbox, or why it cannot. Undefined for a run without one. */
 function askedOf(
-  { host, question }: Site,
+  host: SandboxHost,
+  question: DoctorQuestion,
   plan: RunPlan,
 ): { readonly request: SandboxRequest } | Check | undefined {
   const { decision } = plan
@@ -214,62 +246,6 @@ function askedOf(
     return { request }
   } catch (error) {
     return failedWith('fault' in decision.container ? 'repository' : 'secrets', error)
-  }
-}
-
-interface FoundImage {
-  readonly checks: readonly Check[]
-  readonly name: string
-  /** Undefined: it is not here. */
-  readonly found: ImageInfo | undefined
-}
-
-/** Whether the image is here, or could be. */
-async function checkImage(site: Site, request: SandboxRequest): Promise<FoundImage> {
-  const { driver, runtime, timeoutMs, question } = site
-  const signal = AbortSignal.timeout(timeoutMs)
-  try {
-    const name = await imageName(request, signal)
-    const found = await driver.inspectImage(name, signal)
-    if (found) return { checks: [pass('image', `${name} is here`)], name, found }
-    if (typeof request.image !== 'string') {
-      await assertBuildable(request, runtime, signal)
-      return { checks: [pass('image', `${request.image.dockerfile} is to be built`)], name, found }
-    }
-    if (!question.isStrict) {
-      const check = warn(
-        'image',
-        `${name} is not here`,
-        'pull it, or let the run; --strict asks its registry',
-      )
-      return { checks: [check], name, found }
-    }
-    return { checks: [await askRegistry(runtime, name, timeoutMs)], name, found }
-  } catch (error) {
-    const why = signal.aborted ? `no answer in ${timeoutMs / 1000} s` : undefined
-    const check =
-      why === undefined ? failedWith('image', error) : fail('image', why, `raise ${TIMEOUT_KNOB}`)
-    return { checks: [check], name: '', found: undefined }
-  }
-}
-
-async function askRegistry(
-  runtime: ContainerRuntime,
-  name: string,
-  timeoutMs: number,
-): Promise<Check> {
-  const remote = await findRemoteImage(runtime, name, timeoutMs)
-  switch (remote.kind) {
-    case 'there':
-      return pass('image', `${name} is not here, and its registry has it`)
-    case 'absent':
-      return fail(
-        'image',
-        `${name} is not here, and its registry does not have it, or not for this user`,
-        `correct its name, or log in to its registry`,
-      )
-    case 'unknown':
-      return warn('image', `${name} is not here, and its registry: ${remote.why}`, 'pull it')
   }
 }
 
@@ -293,14 +269,18 @@ function checkSafety(
 
 /** The doors, judged by what the run asks for: one that it needs and that does not work is a failure. */
 async function checkDoorsOf(
-  { host, runtime, driver, timeoutMs, question }: Site,
+  site: Site,
   request: SandboxRequest | undefined,
   found: ImageInfo | undefined,
 ): Promise<readonly Check[]> {
+  const { host, runtime, driver, timeoutMs, question, end } = site
+  const isWanted = request === undefined || request.hasPolicy
   const relay = sidecarImage(host, question.options)
-  const signal = AbortSignal.timeout(timeoutMs)
+  const signal = boundOf(site)
+  // No program of a repository's image is started for a trial.
+  const own = request?.repository === undefined ? found : undefined
   const lookAt = () => driver.inspectImage(relay, signal).catch(() => undefined)
-  const image = question.isStrict ? (found ?? (await lookAt())) : undefined
+  const image = question.isStrict && isWanted ? (own ?? (await lookAt())) : undefined
   const checks = await checkDoors({
     host,
     runtime,
@@ -308,10 +288,11 @@ async function checkDoorsOf(
     sidecarImage: relay,
     image,
     timeoutMs,
+    end,
   })
-  const isWanted = request === undefined || request.hasPolicy
   const { door } = question.options.flags
-  if (!isWanted || door === 'advisory') return checks
+  if (!isWanted) return checks
+  if (door === 'advisory') return [warn('door', ADVISORY, 'take --door auto'), ...checks]
   const works = checks.some(({ status }) => status === 'pass')
   return checks.map((check) => {
     const isMeant = door === 'auto' ? !works : check.name === `door ${door}`

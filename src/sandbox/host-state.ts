@@ -18,6 +18,8 @@ export interface HostStateQuestion {
   readonly scratchBytes: number
   /** Makes what is missing; default: really. */
   readonly maker?: Maker
+  /** Real paths of folders that will be there, although they are not yet; default: none. */
+  readonly recorded?: readonly string[]
 }
 
 /** The state of agents in a sandbox. */
@@ -88,12 +90,12 @@ const STATE: readonly StateFolder[] = [
  * twice.
  */
 export function hostState(question: HostStateQuestion): HostState {
-  const { home, iterionHome, workspace } = question
+  const { home, workspace, recorded = [] } = question
   const all: HostState[] = STATE.map((state) => {
     const path = join(home, state.name)
-    // A run is recorded before its sandbox is made.
-    const recorded = path === iterionHome ? { real: realOf(path), isFolder: true } : undefined
-    const stat = realStat(path) ?? recorded
+    const stat =
+      realStat(path) ??
+      (recorded.includes(realOf(path)) ? { real: realOf(path), isFolder: true } : undefined)
     const reason =
       stat?.isFolder !== true
         ? 'it is not there'
@@ -118,7 +120,7 @@ function folderState(
   state: StateFolder,
   path: string,
   real: string,
-  { iterionHome, owner, scratchBytes, maker = realMaker }: HostStateQuestion,
+  { iterionHome, owner, scratchBytes, maker = realMaker, recorded = [] }: HostStateQuestion,
 ): HostState {
   const mounts: BindMount[] = [{ source: real, target: path, readOnly: true }]
   const scratch: TmpfsMount[] = []
@@ -126,7 +128,8 @@ function folderState(
   const made: string[] = []
   const use = (name: string, kind: 'folder' | 'file', bind: () => void) => {
     const source = join(real, name)
-    const before = kindOf(toRaw(source))
+    const isRecorded = recorded.includes(source)
+    const before = isRecorded ? 'folder' : kindOf(toRaw(source))
     const isMade = kind === 'folder' && before === 'none' && makeFolder(source, maker)
     if (isMade) made.push(source)
     const found = isMade ? kind : before
@@ -147,7 +150,7 @@ function folderState(
   }
   // Said in so many words, although it lies in what is read-only: it may be inside of what is kept.
   const runs = realOf(join(iterionHome, 'runs'))
-  if (isWithin(real, runs)) {
+  if (isWithin(real, runs) && (recorded.includes(runs) || realStat(runs)?.isFolder === true)) {
     mounts.push({ source: runs, target: join(path, runs.slice(real.length)), readOnly: true })
   }
   return { mounts, scratch, skipped, made }

@@ -23,7 +23,7 @@ import type { Maker } from './maker.ts'
 import type { HostPlaces } from './mount-rules.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
 import { operatorMounts } from './operator-mounts.ts'
-import { realOf, realStat } from './paths.ts'
+import { isWithin, realOf, realStat } from './paths.ts'
 import { repositoryMounts, workspaceWish } from './repository-layout.ts'
 import type { Scratch } from './scratch.ts'
 import { SECRETS_TARGET } from './secrets.ts'
@@ -77,6 +77,8 @@ export interface LayoutQuestion {
   readonly scratch: Pick<Scratch, 'write'> & { readonly status: { readonly path: string } }
   /** Makes what is missing to be bound over; default: really. */
   readonly maker?: Maker
+  /** Real paths of folders that will be there, although they are not yet. */
+  readonly recorded?: readonly string[]
 }
 
 /**
@@ -125,6 +127,7 @@ export function layOut(question: LayoutQuestion): Layout {
           owner,
           scratchBytes: HOME_BYTES,
           ...(question.maker && { maker: question.maker }),
+          ...(question.recorded && { recorded: question.recorded }),
         })
       : undefined
   const account: Account = { ...host.user, ...owner, home: host.home }
@@ -248,7 +251,10 @@ export function layoutSpec(
 
 /** The `iterion` of this machine, unless the workflow binds one itself. */
 function clawMounts({ host, workflow }: LayoutQuestion, asked: readonly BindMount[]): BindMount[] {
-  if (!usesClaw(workflow.nodes) || asked.some(({ target }) => target === CLAW_TARGET)) return []
+  // A folder that is bound over its place brings one, or nothing: a mount point cannot be made in it.
+  if (!usesClaw(workflow.nodes) || asked.some(({ target }) => isWithin(target, CLAW_TARGET))) {
+    return []
+  }
   const mount = clawMount(host)
   return mount ? [mount] : []
 }

@@ -153,6 +153,7 @@ export function startHostNode(
   workdir: string,
   env: Readonly<Record<string, string>>,
   stdio: StdioOptions,
+  say: (line: string) => void,
 ): NodeProcess {
   const child = host.spawn(program, args, {
     cwd: workdir,
@@ -165,6 +166,14 @@ export function startHostNode(
   child.once('error', (error) => (failure = error))
   return {
     done: whenEnded(child).then(() => {
+      // As a shell, and the command line of an engine, tell it: so that a fallback can take over.
+      const { code } = (failure ?? {}) as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'EACCES') {
+        say(
+          `${program} cannot be started: ${code === 'ENOENT' ? 'there is no such program' : 'it is not for this user to start'}`,
+        )
+        return code === 'ENOENT' ? 127 : 126
+      }
       if (failure) throw new EgressError('NODE_FAILED', failure.message, { cause: failure })
       return child.exitCode ?? 128 + (osConstants.signals[child.signalCode ?? 'SIGKILL'] ?? 9)
     }),

@@ -1,6 +1,7 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DoorKind } from '../door/door.ts'
 import { isRootless } from '../door/container-namespace.ts'
+import type { ContainerRuntime } from '../door/container-runtime.ts'
 import { EgressError } from '../errors.ts'
 import {
   assertSandboxable,
@@ -23,17 +24,20 @@ import { RUN_LABEL, runLabels } from './labels.ts'
 import { type Layout, layOut } from './layout.ts'
 import { pretendingMaker } from './maker.ts'
 import { plannedEnvironment, plannedLayers, type PlannedVariable } from './planned-environment.ts'
+import { realOf } from './paths.ts'
 import type { Phase } from './phase.ts'
 import { type PostCreate, postCreatesOf } from './post-create.ts'
-import { repositoryEnvironment } from './repository-env.ts'
+import { reportLayout, reportRepository } from './report.ts'
+import { type RepositoryEnvironment, repositoryEnvironment } from './repository-env.ts'
 import type { SandboxedSpec, SpecDecision } from './resolve-spec.ts'
 import type { RunNetwork } from './network-default.ts'
 import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-plan.ts'
+import { checkStore } from './run-store.ts'
 import type { SandboxRequest } from './sandbox.ts'
 import { sandboxRequest } from './sandbox-request.ts'
 import type { NodeSpec } from './spec.ts'
 import { assertReadable } from './sandbox-commands.ts'
-import { isSealed } from './sandbox-network.ts'
+import { ADVISORY, isSealed, RESOLVE_IN_VAIN } from './sandbox-network.ts'
 
 /** What stands in a forecast for what only a run has. */
 const PLACEHOLDER = {
@@ -66,6 +70,8 @@ export interface PlannedSandbox {
   readonly postCreate: readonly PostCreate[]
   /** The engine's program and its arguments. */
   readonly argv: readonly string[]
+  /** What a run would tell people of all that. */
+  readonly notes: readonly string[]
   readonly warnings: readonly string[]
 }
 
@@ -88,6 +94,8 @@ export interface PlannedRun {
   readonly sandbox: PlannedSandbox | undefined
   readonly nodes: readonly PlannedNode[]
   readonly dropped: readonly DroppedFallback[]
+  /** Names that the operator answers for, as given. */
+  readonly resolve: readonly string[]
   /** Why it would not start; undefined: it would. */
   readonly refusal: EgressError | undefined
 }
@@ -106,7 +114,8 @@ export async function planRun(
   const plan = await readPlan(host, source, options)
   const { decision, network, workflow, dropped } = plan
   await plan.loadPolicy()
-  const run = { plan, decision, network, dropped }
+  checkStore(host)
+  const run = { plan, decision, network, dropped, resolve: options.flags.resolve }
   const unsure = { iterion: 'iterion', workdir: options.workspace }
   const bare = () => workflow.nodes.map((node) => plannedNode(node, nodeProgram(node, unsure)))
   if (decision.kind === 'refused') {
@@ -149,7 +158,12 @@ async function planSandbox(
   const { request, warnings } = sandboxRequest(host, plan, decision, options, plan.loadPolicy)
   const { signal } = options.control
   const name = await imageName(request, signal)
-  const found = await (request.inspected ?? engine.driver.inspectImage(name, signal))
+  const found = await (request.inspected ?? engine.driver.inspectImage(name, signal)).catch(
+    (error: unknown) => {
+      signal.throwIfAborted()
+      throw error
+    },
+  )
   if (found === undefined) await assertBuildable(request, engine.runtime, signal)
   return describeSandbox(host, plan, {
     request,
@@ -180,7 +194,7 @@ export function describeSandbox(
   { engine }: Pick<RunPlan, 'engine'>,
   { request, warnings, from, name, found }: Asked,
 ): PlannedSandbox {
-  if (engine === undefined) throw new TypeError('a sandbox without a runtime')
+  const runtime = engine?.runtime ?? { name: 'docker' as const, program: 'docker', globalArgs: [] }
   const build = typeof request.image === 'string' ? undefined : request.image
   const image = found ?? { id: PLACEHOLDER.image, user: '', env: {}, volumes: [] }
   const scratch = (file: string) => `${PLACEHOLDER.scratch}/${file}`
@@ -189,14 +203,14 @@ export function describeSandbox(
     host,
     image,
     scratch: { status: { path: scratch('status') }, write: (file) => scratch(file) },
-    maker: pretendingMaker([host.iterionHome, join(host.iterionHome, 'runs')]),
+    ...beforeARun(host),
   })
   const { repository } = request
   const repositoryEnv = repository && repositoryEnvironment(repository, image.env, layout.workdir)
   const spec = containerSpec(request, {
     runId: PLACEHOLDER.run,
     labels: plannedLabels(),
-    runtime: engine.runtime.name,
+    runtime: runtime.name,
     user: host.user,
     image,
     layout,
@@ -204,7 +218,6 @@ export function describeSandbox(
     idFile: scratch('cid'),
     seccompFile: scratch('seccomp.json'),
   })
-  const { runtime } = engine
   const postCreate = postCreatesOf(
     request,
     layout.user.user,
@@ -219,14 +232,41 @@ export function describeSandbox(
     hostState: request.hostState,
     environment: plannedEnvironment(request, layers, image, repositoryEnv),
     denied: repositoryEnv?.denied ?? [],
-    door: doorOf(request, host, runtime),
+    door: doorOf(request, host, engine?.runtime),
     phases: Object.values(request.knobs),
     memoryBytes: request.memoryBytes,
     pidsLimit: request.pidsLimit,
     postCreate,
+    notes: notesOf(request, layout, repositoryEnv),
     argv: [runtime.program, ...runtime.globalArgs, ...runArgs(spec, runtime.name)],
-    warnings,
+    warnings: request.hasPolicy && request.door === 'advisory' ? [...warnings, ADVISORY] : warnings,
   }
+}
+
+/** The lines that a run would print of its layout and of its repository. */
+function notesOf(
+  request: SandboxRequest,
+  layout: Layout,
+  repositoryEnv: RepositoryEnvironment | undefined,
+): readonly string[] {
+  const notes: string[] = []
+  const listener = { say: (line: string) => notes.push(line), workflow: request.workflow }
+  const toNobody = () => undefined
+  reportLayout(layout, listener, toNobody)
+  if (request.repository) reportRepository(request.repository, repositoryEnv, listener, toNobody)
+  if (!request.hasPolicy && request.resolve.length > 0) notes.push(RESOLVE_IN_VAIN)
+  return notes
+}
+
+/** What a run finds when its sandbox is laid out: it is recorded by then. */
+function beforeARun(host: SandboxHost) {
+  const recorded = foldersOf(realOf(join(host.iterionHome, 'runs')))
+  return { maker: pretendingMaker(recorded), recorded }
+}
+
+/** A folder and all that it is in. */
+function foldersOf(folder: string): string[] {
+  return folder === '/' ? [] : [...foldersOf(dirname(folder)), folder]
 }
 
 /** The labels of nobody: a forecast has no process that would look after it. */
@@ -251,9 +291,10 @@ export function imageName(request: SandboxRequest, signal: AbortSignal): Promise
 function doorOf(
   { hasPolicy, door }: SandboxRequest,
   host: SandboxHost,
-  runtime: Parameters<typeof isRootless>[0],
+  runtime: ContainerRuntime | undefined,
 ): DoorKind | undefined {
   if (!hasPolicy) return undefined
   if (door !== 'auto') return door
-  return host.user.uid === 0 || isRootless(runtime, host.user.uid) ? 'netns' : 'sidecar'
+  const isOwn = runtime !== undefined && isRootless(runtime, host.user.uid)
+  return host.user.uid === 0 || isOwn ? 'netns' : 'sidecar'
 }

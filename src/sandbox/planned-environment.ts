@@ -44,11 +44,16 @@ export function plannedEnvironment(
   const files = new Set(
     request.secrets.files.map(({ name }) => `${name}_FILE=${SECRETS_TARGET}/${name}`),
   )
+  // A repository can ask for what the operator gives, under a name of its own.
+  const secret = [...Object.values(request.operatorEnv), ...secretValues(request)].filter(
+    (value) => value.length >= LEAST_SECRET,
+  )
   const byName = new Map<string, PlannedVariable>()
   for (const { from, env } of layers) {
     for (const [name, value] of Object.entries(env)) {
       const isPath = files.has(`${name}=${value}`)
-      const hidden = from === 'secret' ? !isPath : isHidden(name, from)
+      const holdsSecret = from !== 'proxy' && !isPath && secret.some((one) => value.includes(one))
+      const hidden = holdsSecret || (from === 'secret' ? !isPath : isHidden(name, from))
       byName.set(name, { name, value: hidden ? undefined : value, from })
     }
   }
@@ -60,4 +65,14 @@ function isHidden(name: string, from: PlannedVariable['from']): boolean {
   return from === 'operator' || (from !== 'proxy' && SECRET_NAME.test(name))
 }
 
-const SECRET_NAME = /key|token|secret|password|credential|dsn|auth/i
+const SECRET_NAME = /key|token|secret|pass|pwd|credential|cookie|dsn|auth|(?:^|_)pat(?:_|$)/i
+
+/** Shorter values are in others by chance. */
+const LEAST_SECRET = 4
+
+function secretValues({ secrets }: SandboxRequest): string[] {
+  const files = new Set(secrets.files.map(({ name }) => `${name}_FILE`))
+  return Object.entries(secrets.env)
+    .filter(([name]) => !files.has(name))
+    .map(([, value]) => value)
+}

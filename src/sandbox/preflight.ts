@@ -1,4 +1,4 @@
-import { EgressError } from '../errors.ts'
+import { EgressError, escapeControls } from '../errors.ts'
 import type { Check } from './doctor-check.ts'
 import type { SandboxHost } from './host.ts'
 import { readVariable } from './read-variable.ts'
@@ -34,5 +34,6 @@ export async function preflight(
 }
 
 function lineOf({ name, detail, remedy }: Check): string {
-  return `${name}: ${detail}${remedy === undefined ? '' : `; remedy: ${remedy}`}`
+  // A line each: a repository may have had a hand in it.
+  return escapeControls(`${name}: ${detail}${remedy === undefined ? '' : `; remedy: ${remedy}`}`)
 }

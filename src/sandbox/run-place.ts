@@ -59,7 +59,8 @@ export async function makePlace(
         emit({ type: 'sandbox_network_defaulted', data: network.defaulted })
       }
       if (network.kind === 'open' && options.flags.resolve.length > 0) {
-        options.say('warning: --resolve answers nobody: the network is open, and no proxy is asked')
+        const { RESOLVE_IN_VAIN } = await import('./sandbox-network.ts')
+        options.say(`warning: ${RESOLVE_IN_VAIN}`)
       }
       return sandboxPlace(host, plan, decision, tools, options)
     }
@@ -130,6 +131,10 @@ async function barePlace(
   const site = bareSite(host, workflow, options.workspace)
   const env = { ...workflow.sandbox?.env, ...site.secretEnv, ...options.operatorEnv }
   return {
-    start: (node) => startHostNode(host, site.program(node), options.workspace, env, options.stdio),
+    start: (node) => {
+      const { workspace, stdio } = options
+      const say = (line: string) => options.say(`node ${node.id}: ${line}`)
+      return startHostNode(host, site.program(node), workspace, env, stdio, say)
+    },
   }
 }

@@ -1,6 +1,6 @@
 import type { StdioOptions } from 'node:child_process'
 import path from 'node:path'
-import type { ContainerRuntime } from '../door/container-runtime.ts'
+import type { ContainerRuntime, RuntimeName } from '../door/container-runtime.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { RepositorySandbox } from './choose-container.ts'
 import { type DroppedFallback, screenFallbacks } from './backend.ts'
@@ -53,7 +53,11 @@ export interface RunOptions {
 export type PlanOptions = Pick<
   RunOptions,
   'flags' | 'workspace' | 'operatorEnv' | 'builtIn' | 'version' | 'repository'
-> & { readonly control?: RunControl }
+> & {
+  readonly control?: RunControl
+  /** The runtime of the machine that is meant, if this one has none. */
+  readonly assumedRuntime?: RuntimeName
+}
 
 /** A workflow with all that was decided about it before anything starts. */
 export interface RunPlan {
@@ -106,7 +110,7 @@ export async function readPlan(
     default: host.env['ITERION_SANDBOX_DEFAULT'],
     builtIn: options.builtIn,
     floor: host.env['ITERION_SANDBOX_FLOOR'],
-    runtime: runtime?.name,
+    runtime: runtime?.name ?? options.assumedRuntime,
     hasPolicy: source.policy !== null || declaresPolicy(workflow.sandbox),
     defaultImage: {
       flag: flags.default_image ?? undefined,

@@ -170,18 +170,29 @@ function openRunsFolder({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): stri
   return runs
 }
 
+/** Also a link to nothing is there: nothing can be made in its place. */
+function isThere(file: string): boolean {
+  return lstatSync(file, { throwIfNoEntry: false }) !== undefined
+}
+
 /**
- * Where runs are recorded. Makes nothing.
+ * Where runs are recorded. Makes nothing. Their short-lived files have a place too.
  *
  * @throws {EgressError} RUN_STORE_FAILED if nothing could be written there
  */
-export function checkStore({ iterionHome }: Pick<SandboxHost, 'iterionHome'>): string {
+export function checkStore({
+  iterionHome,
+  tempRoot,
+}: Pick<SandboxHost, 'iterionHome' | 'tempRoot'>): string {
   const runs = path.join(iterionHome, 'runs')
-  let folder = runs
-  while (!existsSync(folder) && folder !== '/') folder = path.dirname(folder)
   return guarded(`nothing can be recorded in ${runs}`, () => {
-    if (!statSync(folder).isDirectory()) throw new Error(`${folder} is not a folder`)
+    let folder = runs
+    while (!isThere(folder) && folder !== '/') folder = path.dirname(folder)
+    const stat = folder === runs ? lstatSync(folder) : statSync(folder)
+    if (!stat.isDirectory()) throw new Error(`${folder} is not a folder`)
     accessSync(folder, constants.W_OK | constants.X_OK)
+    if (!statSync(tempRoot).isDirectory()) throw new Error(`${tempRoot} is not a folder`)
+    accessSync(tempRoot, constants.W_OK | constants.X_OK)
     return runs
   })
 }

@@ -8,8 +8,13 @@ import type { SandboxRequest, SandboxTools } from './sandbox.ts'
 import type { Scratch } from './scratch.ts'
 import type { Teardown } from './teardown.ts'
 
-const ADVISORY =
+/** What an advisory run does not keep in. */
+export const ADVISORY =
   'the container has a network: only variables point to the proxy, and a program that ignores them reaches everything'
+
+/** Of `--resolve` beside an open network. */
+export const RESOLVE_IN_VAIN =
+  '--resolve answers nobody: the network is open, and no proxy is asked'
 
 /** The proxy as a sealed sandbox sees it. */
 export const DOOR_URL = `http://${DOOR_HOST}:${DOOR_PORT}`

@@ -1,5 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { EgressError } from '../errors.ts'
 import { StatusFile } from './status-file.ts'
 
 /** What the names of scratch folders start with. The reaper removes nothing else. */
@@ -17,9 +18,9 @@ export interface Scratch {
   remove(): void
 }
 
-/** Makes the folder with mode 0700. */
+/** Makes the folder with mode 0700. @throws {EgressError} OPTION_INVALID if `TMPDIR` is no place for it */
 export function createScratch(tempRoot: string): Scratch {
-  const folder = mkdtempSync(path.join(tempRoot, SCRATCH_PREFIX))
+  const folder = makeFolder(tempRoot)
   const doorFolder = path.join(folder, 'door')
   mkdirSync(doorFolder, { mode: 0o700 })
   const status = new StatusFile(path.join(folder, 'status'))
@@ -37,6 +38,19 @@ export function createScratch(tempRoot: string): Scratch {
       status.close()
       removeScratch(folder)
     },
+  }
+}
+
+function makeFolder(tempRoot: string): string {
+  try {
+    return mkdtempSync(path.join(tempRoot, SCRATCH_PREFIX))
+  } catch (error) {
+    const why = (error as Error).message
+    throw new EgressError(
+      'OPTION_INVALID',
+      `no short-lived folder can be made in ${tempRoot} (TMPDIR): ${why}`,
+      { cause: error },
+    )
   }
 }
 

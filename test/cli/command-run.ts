@@ -89,7 +89,14 @@ void tap.test('the exit code is that of the command', async (t) => {
     t.equal(result.code, code, script)
   }
   const gone = await runCli([...BARE, '--', '/no/such/program'], '', { host })
-  t.match(gone, { code: 125, stderr: /NODE_FAILED/ })
+  t.match(gone, {
+    code: 127,
+    stderr: /node command: \/no\/such\/program cannot be started: there is no such program/,
+  })
+  const denied = await runCli([...BARE, '--', '/etc/passwd'], '', { host })
+  t.match(denied, { code: 126, stderr: /it is not for this user to start/ })
+  const nowhere = await runCli([...BARE, '--workspace', '/no/such', '--', 'true'], '', { host })
+  t.match(nowhere, { code: 125, stderr: /the workspace \/no\/such is not a folder/ })
 })
 
 void tap.test('a refused run is 125 and tells its code, in the record too', async (t) => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import tap, { type Test } from 'tap'
 import type { PlanDocument } from '../../src/cli/plan-document.ts'
@@ -46,6 +46,30 @@ async function richImage(t: Test): Promise<string> {
 }
 
 const SCENES: readonly Scene[] = [
+  {
+    title: 'host state of a first run, in a home that is a link',
+    make: (desk) => {
+      mkdirSync(path.join(desk.folder, 'real/.claude'), { recursive: true })
+      symlinkSync(path.join(desk.folder, 'real'), path.join(desk.folder, 'linked'))
+      return ['--sandbox-host-state', 'auto', workflow(desk, { sandbox: { image: TEST_IMAGE } })]
+    },
+    env: (desk) => ({
+      HOME: path.join(desk.folder, 'linked'),
+      ITERION_HOME: path.join(desk.folder, 'linked/.iterion'),
+    }),
+  },
+  {
+    title: 'claw where a folder lies over its place',
+    make: (desk) => {
+      mkdirSync(path.join(desk.folder, 'own'))
+      const file = path.join(desk.folder, 'own/iterion')
+      writeFileSync(file, '#!/bin/sh\ncat > /dev/null\n', { mode: 0o755 })
+      const mounts = [{ source: '../own', target: '/usr/local/bin', read_only: true }]
+      const nodes = [{ id: 'a', backend: 'claw', command: 'x' }]
+      return [workflow(desk, { sandbox: { image: TEST_IMAGE, mounts }, nodes })]
+    },
+    env: (desk) => ({ ITERION_BIN: path.join(desk.folder, 'own/iterion') }),
+  },
   {
     title: 'a command line with an open network',
     make: () => ['--image', TEST_IMAGE, '--', 'true'],
@@ -158,7 +182,7 @@ async function compare(t: Test, desk: Desk, words: readonly string[], env: Recor
   const ran = await desk.run(['run', ...words], options)
   t.equal(ran.code, 0, ran.stderr)
   const calls = recorder.take()
-  const { id } = desk.record()
+  const [, id = ''] = /^iterion-egress: run (\S+)$/m.exec(ran.stderr) ?? []
   t.strictSame([recorder.program, ...containerCall(calls, id)], plan.sandbox?.argv)
   const nodes = nodeCalls(calls).slice(plan.sandbox?.post_create.length ?? 0)
   const expected = plannedNodes(plan)
@@ -187,6 +211,8 @@ async function compare(t: Test, desk: Desk, words: readonly string[], env: Recor
       'the same names',
     )
   }
+  // A scene may have its records elsewhere.
+  if (desk.records().length === 0) return plan
   const [started] = desk.eventsOf('sandbox_started')
   t.match(
     {
@@ -313,3 +339,96 @@ void tap.test('an image that is not here is not fetched', { skip: NO_ENGINE }, a
   t.equal(code, 0)
   t.match(stdout, /not here, would be pulled; its user, variables and volumes are not known/)
 })
+
+/** What no line of ours holds. */
+const FORGED = /[\u{7}\u{1b}\u{9b}\u{202e}]|^(?:FORGED|pass {2}safety FORGED)/mu
+
+void tap.test(
+  'nobody who has a hand in it writes lines, or commands of a terminal, in our name',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    const trick = '\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\nFORGED'
+    devcontainer(desk, { mounts: [`type=volume,source=v${trick},target=/x`], customizations: {} })
+    const words = [workflow(desk, { sandbox: 'auto' })]
+    for (const command of ['run', 'plan', 'doctor']) {
+      const { stdout, stderr } = await desk.run([command, ...words], { input: '' })
+      t.notMatch(stdout + stderr, FORGED, command)
+      if (command !== 'doctor') t.match(stdout + stderr, /the volume v\\u\{1b\}/, command)
+    }
+    const env = { ITERION_SANDBOX_PREFLIGHT: '1' }
+    const unsafe = workflow(desk, { sandbox: { image: TEST_IMAGE, mounts: [`/no${trick}:/x`] } })
+    for (const one of [{}, env]) {
+      const { code, stderr } = await desk.run(['run', unsafe], { env: one, input: '' })
+      t.equal(code, 125)
+      t.notMatch(stderr, FORGED)
+    }
+    // What a run leaves behind is named by who was in the sandbox.
+    const odd = path.join(desk.workspace, `dir${trick}`)
+    const plain = workflow(desk, {
+      sandbox: { image: TEST_IMAGE },
+      nodes: [
+        {
+          id: 'a',
+          command: `git init -q "$D" && echo x > "$D/.git/hooks/post-commit"; exec sleep 60`,
+        },
+      ],
+    })
+    const running = desk.start(['run', '--env', `D=${odd}`, plain], { input: '' })
+    for (let i = 0; i < 100 && !existsSync(path.join(odd, '.git/hooks/post-commit')); i++) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    running.child.kill('SIGKILL')
+    await running.done
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    const { stdout, stderr } = await desk.run(['reap'])
+    t.match(stdout + stderr, /left .*dir\\u\{1b\}/)
+    t.notMatch(stdout + stderr, FORGED, 'reap')
+  },
+)
+
+void tap.test('what is hidden stays so under another name', { skip: NO_ENGINE }, async (t) => {
+  const desk = openDesk(t)
+  devcontainer(desk, {
+    containerEnv: { SHOWN: '${localEnv:GIVEN}' },
+    remoteEnv: { AGAIN: 'x-${containerEnv:SHOWN}-y' },
+  })
+  const words = ['--env', 'GIVEN', workflow(desk, {})]
+  for (const more of [[], ['--json']]) {
+    const { code, stdout } = await desk.run(['plan', ...more, ...words], {
+      env: { GIVEN: 's3cr3t' },
+    })
+    t.equal(code, 0)
+    t.match(stdout, /SHOWN/)
+    t.notMatch(stdout, /s3cr3t/)
+  }
+})
+
+void tap.test(
+  'without a sandbox nothing holds, and plan says so',
+  { skip: NO_ENGINE },
+  async (t) => {
+    const desk = openDesk(t)
+    const file = workflow(desk, { sandbox: { image: TEST_IMAGE, network: { rules: ['a.test'] } } })
+    const bare = await desk.run(['plan', '--sandbox', 'none', file])
+    t.match(bare, { code: 0, stdout: /^network +that of this machine; the policy does not hold$/m })
+    const { stdout } = await desk.run(['plan', '--json', '--sandbox', 'none', file])
+    t.match(JSON.parse(stdout), {
+      sandboxed: false,
+      network: { kind: 'host', policy_dropped: true },
+    })
+    const advisory = await desk.run([
+      'plan',
+      '--door',
+      'advisory',
+      '-i',
+      '--resolve',
+      'a.test:192.0.2.1',
+      file,
+    ])
+    t.match(advisory, { code: 0, stdout: /^warning +the container has a network: only variables/m })
+    t.match(advisory.stdout, /^resolve +a\.test:192\.0\.2\.1$/m)
+    const nowhere = await desk.run(['plan', file], { env: { TMPDIR: '/nowhere' } })
+    t.match(nowhere, { code: 1, stderr: /\/nowhere.*RUN_STORE_FAILED/s })
+  },
+)

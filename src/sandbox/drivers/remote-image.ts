@@ -16,11 +16,11 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\//
 export async function findRemoteImage(
   runtime: ContainerRuntime,
   image: string,
-  timeoutMs: number,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<RemoteImage> {
   const isOpen = runtime.name === 'docker' && LOOPBACK.test(image)
   const args = ['manifest', 'inspect', ...(isOpen ? ['--insecure'] : []), image]
-  const { code, stderr, stopped } = await runtimeCommand(runtime, args, { timeoutMs })
+  const { code, stderr, stopped } = await runtimeCommand(runtime, args, { timeoutMs, signal })
   if (code === 0) return { kind: 'there' }
   if (stopped) return { kind: 'unknown', why: `no answer in ${timeoutMs / 1000} s` }
   if (ABSENT.test(stderr)) return { kind: 'absent' }
