@@ -263,7 +263,7 @@ void tap.test(
       writeFileSync(file, JSON.stringify({ image: TEST_IMAGE, postCreateCommand }))
       const { code, stderr } = await desk.run(['run', 'workflow.yaml'])
       t.equal(code, 125)
-      t.match(stderr, /post_create ended with 3:\n(?:first\n)?last words/)
+      t.match(stderr, /post_create ended with 3:\n(?: {4}first\n)? {4}last words/)
       const { id, error } = desk.record()
       t.match(error, /^\[SANDBOX_SETUP_FAILED\] post_create ended with 3:/)
       t.equal(await containersOf(id), '')

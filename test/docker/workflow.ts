@@ -122,7 +122,7 @@ nodes: [{ id: only, command: "cat /opt/made" }]
     write(desk, text('echo last words; exit 3'))
     const failed = await desk.run(['run', 'workflow.yaml'])
     t.equal(failed.code, 125)
-    t.match(failed.stderr, /SANDBOX_SETUP_FAILED.*post_create ended with 3:\nlast words/s)
+    t.match(failed.stderr, /SANDBOX_SETUP_FAILED.*post_create ended with 3:\n {4}last words/s)
     t.match(desk.record(), { checkpoint: { done: [], next: 'only' } })
     t.strictSame(desk.leftovers(), [])
   },

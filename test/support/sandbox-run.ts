@@ -141,10 +141,11 @@ export function openDesk(t: Test, caller?: Caller): Desk {
   const records = () =>
     (existsSync(runsFolder) ? readdirSync(runsFolder) : [])
       .filter((id) => !id.startsWith('.'))
-      .map(
-        (id) =>
-          JSON.parse(readFileSync(path.join(runsFolder, id, 'run.json'), 'utf8')) as RunRecord,
-      )
+      .map((id) => path.join(runsFolder, id, 'run.json'))
+      .map((file) => (existsSync(file) ? readFileSync(file, 'utf8') : ''))
+      // One that was killed as it began has a folder, and nothing in it that could be read.
+      .filter((text) => text !== '')
+      .map((text) => JSON.parse(text) as RunRecord)
       .toSorted((a, b) => a.created_at.localeCompare(b.created_at))
   const record = () => {
     const last = records().at(-1)
