@@ -1,0 +1,184 @@
+// The table, and the budgets: ratios within one run.
+
+/** A ratio whose rounds disagree by more than this says little. */
+const MOST_SPREAD = 0.15
+
+/** What may not be exceeded: a figure of ours by that of a peer. */
+const BUDGETS = [
+  {
+    what: 'CPU per CONNECT, by name',
+    figure: 'connect-name',
+    peer: 'proxy-chain',
+    most: 0.85,
+    stretch: 0.65,
+  },
+  {
+    what: 'CPU per CONNECT, by name',
+    figure: 'connect-name',
+    peer: 'squid',
+    most: 1.25,
+    stretch: 1.0,
+  },
+  {
+    what: 'CPU per GiB, one tunnel, down',
+    figure: 'one-down',
+    peer: 'squid',
+    most: 0.75,
+    stretch: 0.6,
+  },
+  {
+    what: 'CPU per GiB, one tunnel, up',
+    figure: 'one-up',
+    peer: 'squid',
+    most: 0.75,
+    stretch: 0.6,
+  },
+  { what: 'CPU per GiB, one tunnel, down', figure: 'one-down', peer: 'sandbox-runtime', most: 0.6 },
+  { what: 'CPU per GiB, one tunnel, up', figure: 'one-up', peer: 'sandbox-runtime', most: 0.6 },
+  {
+    what: 'CPU per GiB, eight tunnels, down',
+    figure: 'eight-down',
+    peer: 'squid',
+    most: 1.0,
+    stretch: 0.8,
+  },
+  {
+    what: 'CPU per GiB, eight tunnels, up',
+    figure: 'eight-up',
+    peer: 'squid',
+    most: 1.0,
+    stretch: 0.8,
+  },
+  { what: 'CPU per forwarded GET', figure: 'get', peer: 'proxy-chain', most: 0.75 },
+  { what: 'CPU per forwarded GET', figure: 'get', peer: 'squid', stretch: 1.5 },
+  {
+    what: 'p99 of CONNECT, 64 at a time',
+    figure: 'connect-name',
+    value: 'p99',
+    peer: 'proxy-chain',
+    most: 1.0,
+  },
+  {
+    what: 'p99 of CONNECT, 64 at a time',
+    figure: 'connect-name',
+    value: 'p99',
+    peer: 'squid',
+    stretch: 1.25,
+  },
+]
+
+/** The ratio of each budget: the median of the rounds, and how far they are apart. */
+export function judge({ figures, idle }) {
+  const of = (key, peer, value = 'cost') =>
+    (figures.find((one) => one.key === key)?.peers[peer] ?? []).map((one) => one[value])
+  const budgets = []
+  const add = (what, against, ratios, most, stretch) => {
+    if (ratios.length === 0 || ratios.some((one) => !Number.isFinite(one))) return
+    const ratio = median(ratios)
+    const spread = (Math.max(...ratios) - Math.min(...ratios)) / ratio
+    const verdict = most === undefined ? '' : ratio > most ? 'OVER' : 'ok'
+    budgets.push({
+      what,
+      against,
+      ratio,
+      spread,
+      most,
+      stretch,
+      verdict,
+      isNoisy: spread > MOST_SPREAD,
+    })
+  }
+  for (const { what, figure, peer, value, most, stretch } of BUDGETS) {
+    add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), most, stretch)
+  }
+  add(
+    'a denied CONNECT',
+    'an allowed one',
+    quotients(of('denied', 'ours'), of('connect-name', 'ours')),
+    0.5,
+    0.3,
+  )
+  const direct = figures.find(({ key }) => key === 'latency')?.direct.map(({ p50 }) => p50) ?? []
+  const added = of('latency', 'ours', 'p50').map((one, i) => one - (direct[i] ?? Number.NaN))
+  add('ms added to the first byte', 'no proxy', added, 0.35, 0.2)
+  for (const { tunnels, peers } of idle) {
+    if (peers.ours)
+      add(`KiB per idle tunnel, ${tunnels}`, '1 KiB', [peers.ours.bytes / 1024], 10, 8)
+  }
+  return { budgets }
+}
+
+/** The table for people. */
+export function renderTable({ date, machine, rounds, peers, figures, idle }, { budgets }) {
+  const lines = [`${machine}; ${date}; medians of ${rounds} interleaved rounds`, '']
+  for (const { label, isBytes, direct, peers: found } of figures) {
+    lines.push(label)
+    const rows = [{ key: 'direct', label: 'no proxy' }, ...peers].flatMap(
+      ({ key, label: name }) => {
+        const values = key === 'direct' ? direct : (found[key] ?? [])
+        return values.length === 0 ? [] : [row(name, key, values, found.ours ?? [], isBytes)]
+      },
+    )
+    lines.push(...rows, '')
+  }
+  for (const { tunnels, peers: found } of idle) {
+    lines.push(`${tunnels} idle tunnels`)
+    for (const { key, label } of peers) {
+      const one = found[key]
+      if (one === undefined) continue
+      const kib = (one.bytes / 1024).toFixed(1)
+      lines.push(
+        `  ${label.padEnd(24)} ${kib.padStart(8)} KiB each  ${one.open} open${failures(one.failed)}`,
+      )
+    }
+    lines.push('')
+  }
+  lines.push('budgets')
+  for (const { what, against, ratio, spread, most, stretch, verdict, isNoisy } of budgets) {
+    const bounds = [
+      most === undefined ? '' : `at most ${most}: ${verdict}`,
+      stretch === undefined ? '' : `stretch ${stretch}: ${ratio > stretch ? 'no' : 'yes'}`,
+    ]
+    lines.push(
+      `  ${what.padEnd(34)} ${ratio.toFixed(2).padStart(6)} x ${against.padEnd(16)} ±${Math.round(spread * 50)}%${isNoisy ? ' (noisy)' : ''}  ${bounds.filter((one) => one !== '').join(', ')}`,
+    )
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function row(name, key, values, ours, isBytes) {
+  const mid = (value) => median(values.map((one) => one[value]))
+  const failed = values.reduce((sum, one) => sum + one.failed, 0)
+  const cost =
+    key === 'direct'
+      ? ''.padStart(14)
+      : isBytes
+        ? `${mid('cost').toFixed(3)} s/GiB`.padStart(14)
+        : `${mid('cost').toFixed(1)} µs`.padStart(14)
+  const rate = isBytes
+    ? `${mid('rate').toFixed(2)} GiB/s`.padStart(12)
+    : `${Math.round(mid('rate'))} /s`.padStart(12)
+  const seen = isBytes ? '' : `  p50 ${mid('p50').toFixed(2)} p99 ${mid('p99').toFixed(2)} ms`
+  const ratios =
+    key === 'direct' || key === 'ours'
+      ? []
+      : quotients(
+          ours.map((one) => one.cost),
+          values.map((one) => one.cost),
+        )
+  const ratio = ratios.length === 0 ? '' : `  ours is ${median(ratios).toFixed(2)} x`
+  return `  ${name.padEnd(24)} ${cost} ${rate}${seen}${ratio}${failures(failed)}`
+}
+
+const failures = (failed) => (failed > 0 ? `  ${failed} FAILED` : '')
+
+/** Round by round, so that what the machine does is in both. */
+function quotients(ours, theirs) {
+  return ours.map((one, i) => one / (theirs[i] ?? Number.NaN)).filter((one) => !Number.isNaN(one))
+}
+
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
