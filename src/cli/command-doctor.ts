@@ -1,10 +1,10 @@
-import { EgressError, escapeControls } from '../errors.ts'
-import { Cancelled } from '../sandbox/failure.ts'
+import { escapeControls } from '../errors.ts'
 import type { Check } from '../sandbox/doctor-check.ts'
 import { examine } from '../sandbox/doctor.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
+import { tellFailure } from './forecast-failure.ts'
 import type { Io } from './io.ts'
-import { renderError, renderJson, renderJsonError, renderTable, toEgressError } from './render.ts'
+import { renderJson, renderTable } from './render.ts'
 import { readRunRequest, type RunRequestOptions } from './run-request.ts'
 
 interface DoctorOptions extends RunRequestOptions {
@@ -32,13 +32,7 @@ export async function runDoctor(
     io.stdout(options.json === true ? renderJson({ ok: isWell, checks }) : renderChecks(checks))
     return isWell ? EXIT.yes : EXIT.no
   } catch (error) {
-    const failure =
-      error instanceof Cancelled
-        ? new EgressError('RUN_CANCELLED', error.message)
-        : toEgressError(error)
-    if (options.json === true) io.stdout(renderJsonError(failure))
-    else io.stderr(renderError(failure))
-    return failure.code === 'USAGE' ? EXIT.usage : EXIT.no
+    return tellFailure(io, error, options.json === true)
   }
 }
 

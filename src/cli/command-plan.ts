@@ -1,11 +1,11 @@
-import { EgressError, escapeControls } from '../errors.ts'
-import { Cancelled } from '../sandbox/failure.ts'
+import { escapeControls } from '../errors.ts'
 import { planRun } from '../sandbox/plan-run.ts'
 import { formatGoDuration } from '../sandbox/duration.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
+import { tellFailure } from './forecast-failure.ts'
 import type { Io } from './io.ts'
 import { type PlanDocument, planDocument } from './plan-document.ts'
-import { renderError, renderJson, renderJsonError, renderTable, toEgressError } from './render.ts'
+import { renderError, renderJson, renderTable } from './render.ts'
 import { readRunRequest, type RunRequestOptions } from './run-request.ts'
 
 /** `plan`: what `run` would do with the same words, without doing it. */
@@ -23,13 +23,7 @@ export async function runPlan(
     if (run.refusal && options.json !== true) io.stderr(renderError(run.refusal))
     return run.refusal ? EXIT.no : EXIT.yes
   } catch (error) {
-    const failure =
-      error instanceof Cancelled
-        ? new EgressError('RUN_CANCELLED', error.message)
-        : toEgressError(error)
-    if (options.json === true) io.stdout(renderJsonError(failure))
-    else io.stderr(renderError(failure))
-    return failure.code === 'USAGE' ? EXIT.usage : EXIT.no
+    return tellFailure(io, error, options.json === true)
   }
 }
 
