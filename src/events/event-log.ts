@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { pino } from 'pino'
 import { EgressError } from '../errors.ts'
 import { BlockFolder } from './block-folder.ts'
@@ -6,12 +6,17 @@ import type { EgressEvent } from './event.ts'
 
 /** How often folded blocks are written, in milliseconds. */
 const FOLD_INTERVAL_MS = 10_000
+/** How long records are gathered for one write, in milliseconds: each costs as much as a whole tunnel if it goes alone. */
+const GATHER_MS = 10
 /** What may wait to be written, in bytes, before records are lost. */
 const MAX_PENDING_BYTES = 4 * 1024 * 1024
 /** How long `close` waits for the file, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2_000
 
-/** A log of events as JSON lines. Writing never blocks: what the file cannot take in time is counted as lost. */
+/**
+ * A log of events as JSON lines. Writing never blocks: what the file cannot take in time is counted as lost. The first
+ * record after a pause is written at once, those that come together go together.
+ */
 export interface EventLog {
   /** Records an event: gives it a number and a time. */
   write(event: EgressEvent): void
@@ -49,16 +54,15 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
   const sink = pino.destination({
     dest: descriptor,
     sync: false,
-    maxLength: maxPendingBytes,
     // A pipe that nobody reads is tried again, until the log is closed.
     retryEAGAIN: () => {
       isStuck = true
       return !isAbandoned
     },
   })
-  let dropped = false
+  let gathered = ''
+  let gathering: NodeJS.Timeout | undefined
   let waiting = 0
-  sink.on('drop', () => (dropped = true))
   sink.on('write', (bytes: number) => {
     waiting -= bytes
     isStuck = false
@@ -77,7 +81,10 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
   sink.flushSync = () => {
     isAbandoned = true
     try {
-      if (!isStuck) flushSync()
+      if (isStuck) return
+      flushSync()
+      writeSync(descriptor, gathered)
+      gathered = ''
     } catch {
       // Nobody is left to be told.
     }
@@ -89,12 +96,20 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
   const tryWrite = (event: EgressEvent, ts: string): boolean => {
     const { type, data } = event
     const line = `${JSON.stringify({ v: 1, seq: seq + 1, ts, run_id: runId, type, data })}\n`
-    dropped = false
-    sink.write(line)
-    if (dropped) return false
+    const bytes = Buffer.byteLength(line)
+    if (waiting + bytes > maxPendingBytes) return false
     seq++
-    waiting += Buffer.byteLength(line)
+    waiting += bytes
+    gathered += line
+    if (gathering === undefined || closed) writeGathered()
     return true
+  }
+  const writeGathered = () => {
+    gathering = undefined
+    if (gathered === '') return
+    sink.write(gathered)
+    gathered = ''
+    if (!closed) gathering = setTimeout(writeGathered, GATHER_MS)
   }
   const record = (event: EgressEvent) => {
     const ts = new Date(now()).toISOString()
@@ -117,7 +132,7 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
       else record(event)
     },
     close() {
-      closed ??= finish()
+      closed ??= Promise.resolve().then(finish)
       return closed
     },
   }
@@ -125,6 +140,8 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
   async function finish(): Promise<void> {
     clearInterval(timer)
     folder.flush()
+    clearTimeout(gathering)
+    writeGathered()
     await new Promise<void>((resolve) => {
       const timeout = setTimeout(() => {
         isAbandoned = true

@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Target } from '../policy/target.ts'
-import { type Admitted, type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
+import { type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
 import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
+import { type ConnectHead, readPlainConnect } from './connect-head.ts'
 import { spareConnections } from './limits.ts'
+import { takeBytes } from './pooled-socket.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
-import { serveConnect } from './tunnel.ts'
+import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
 
@@ -37,6 +39,8 @@ interface Client {
   current: ServerResponse | undefined
   /** How many bytes had been read when the last answer was out. */
   readBefore: number
+  /** Runs until the first byte. */
+  headTimer: NodeJS.Timeout | undefined
   /** True once what comes is not looked at any more. */
   isGivenUp: boolean
   /** True from a CONNECT or an upgrade on. */
@@ -66,7 +70,7 @@ export class ConnectionServer {
 
   /** Takes over a connection. `connection` looks at its first byte; what is no HTTP is refused. */
   accept(socket: Socket): void {
-    socket.on('error', () => undefined)
+    socket.on('error', ignore)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
@@ -75,14 +79,17 @@ export class ConnectionServer {
     const isFull = this.#clients.size >= most
     const client = newClient()
     this.#clients.set(socket, client)
-    socket.once('close', () => this.#clients.delete(socket))
+    socket.once('close', () => {
+      clearTimeout(client.headTimer)
+      this.#clients.delete(socket)
+    })
     boundHalfClosed(socket, () => client.pending > 0 || client.current !== undefined)
     if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
     else if (isFull) {
       this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
       // A refused client may take its time to go, but not so many of them that descriptors run out.
       if (this.#clients.size > most + LINGERING_SURPLUS) socket.destroySoon()
-    } else this.#waitForFirstByte(socket)
+    } else this.#waitForFirstByte(socket, client)
   }
 
   /** Makes the limits of a new policy generation hold, and its own connections carry later requests. */
@@ -116,33 +123,42 @@ export class ConnectionServer {
     this.#http.close(() => undefined)
   }
 
-  #waitForFirstByte(socket: Socket): void {
-    const { headTimeoutMs } = this.#core.limits
-    const timer =
-      headTimeoutMs > 0
-        ? setTimeout(
-            () => void this.#refuseHead(socket, 'no request came in time', 408),
-            headTimeoutMs,
-          )
-        : undefined
-    socket.once('close', () => clearTimeout(timer))
+  #waitForFirstByte(socket: Socket, client: Client): void {
+    const { headTimeoutMs, maxHeadBytes } = this.#core.limits
+    if (headTimeoutMs > 0) {
+      const onTimeout = () => void this.#refuseHead(socket, 'no request came in time', 408)
+      client.headTimer = setTimeout(onTimeout, headTimeoutMs)
+    }
     socket.once('end', () => {
-      clearTimeout(timer)
+      clearTimeout(client.headTimer)
       if (socket.bytesRead === 0) socket.end()
     })
-    socket.once('data', (chunk: Buffer) => {
-      clearTimeout(timer)
-      const otherProtocol = otherProtocolOf(chunk[0])
-      if (otherProtocol !== undefined) {
-        void this.#refuseHead(socket, otherProtocol, 400)
-        return
-      }
-      socket.pause()
-      socket.unshift(chunk)
-      this.#http.emit('connection', socket)
-      socket.resume()
+    takeBytes(socket, (bytes) => {
+      clearTimeout(client.headTimer)
+      const connect = readPlainConnect(bytes, maxHeadBytes)
+      if (connect) this.#serveConnect(socket, client, connect, bytes.subarray(connect.length))
+      else this.#serveOther(socket, bytes)
+      return false
     })
-    // The server may have paused it on accept.
+  }
+
+  /** The usual client: its first bytes are a whole CONNECT, and what may have come with it. */
+  #serveConnect(socket: Socket, client: Client, { head }: ConnectHead, early: Buffer): void {
+    if (early.length > 0) socket.unshift(Buffer.from(early))
+    client.isHandedOver = true
+    this.#guard(socket, () => serveConnect(this.#core, head, socket, this.#serveHttp))
+  }
+
+  /** Everybody else is Node's server's, if it is HTTP at all. */
+  #serveOther(socket: Socket, bytes: Buffer): void {
+    const otherProtocol = otherProtocolOf(bytes[0])
+    if (otherProtocol !== undefined) {
+      void this.#refuseHead(socket, otherProtocol, 400)
+      return
+    }
+    socket.pause()
+    socket.unshift(Buffer.from(bytes))
+    this.#http.emit('connection', socket)
     socket.resume()
   }
 
@@ -164,10 +180,7 @@ export class ConnectionServer {
     server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.#handOver(socket, head, async (client) => {
         if (client.tunnel) this.#refuseNested(socket, client.tunnel.target, request)
-        else
-          await serveConnect(this.#core, request, socket, (...tunnel) =>
-            this.#serveTunnel(...tunnel),
-          )
+        else await serveConnect(this.#core, request, socket, this.#serveHttp)
       })
     })
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -225,7 +238,7 @@ export class ConnectionServer {
   }
 
   /** A client that speaks HTTP in its tunnel: the same server reads it, the tunnel's name is the only Host. */
-  #serveTunnel(socket: Socket, admitted: Admitted, upstream: Socket): void {
+  readonly #serveHttp: ServeHttp = (socket, admitted, upstream) => {
     const client = this.#clientOf(socket)
     // A policy that came since the dial has not vetted this connection.
     if (admitted.generation !== this.#core.generation) upstream.destroy()
@@ -309,10 +322,15 @@ export class ConnectionServer {
   }
 }
 
+const ANSWERED = Promise.resolve()
+
+function ignore(): void {}
+
 function newClient(): Client {
   return {
     pending: 0,
-    answered: Promise.resolve(),
+    answered: ANSWERED,
+    headTimer: undefined,
     latest: undefined,
     current: undefined,
     readBefore: 0,

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { EgressEvent, EventData } from '../events/event.ts'
 import { decide, type Decision, type DenyReason } from '../policy/decide.ts'
@@ -11,7 +10,13 @@ import type { Dialer } from './dial.ts'
 import type { Limits } from './limits.ts'
 import { denialSentence, describeHost, type Refusal, refusal } from './refuse.ts'
 import type { RelayCause } from './relay.ts'
-import { fieldValues, headBytes, type HeadFault, type RequestTarget } from './request-head.ts'
+import {
+  fieldValues,
+  headBytes,
+  type HeadFault,
+  type RequestHead,
+  type RequestTarget,
+} from './request-head.ts'
 
 /** Counters of a proxy since it was made. */
 export interface ProxyCounters {
@@ -68,7 +73,7 @@ interface AdmitOptions {
 /** The checks of every request, in this order: draining, token, head, policy. */
 export function admit(
   core: ProxyCore,
-  request: IncomingMessage,
+  request: RequestHead,
   options: AdmitOptions,
 ): Admitted | Refusal {
   const { via, isTrusted, read } = options

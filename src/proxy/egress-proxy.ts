@@ -10,6 +10,13 @@ import type { ProxyCore } from './core.ts'
 import { createDialer } from './dial.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { HostAddresses, parseSystemAddress } from './local-addresses.ts'
+import {
+  acceptFrom,
+  chooseRelay,
+  connectorOf,
+  type RelayChoice,
+  type RelayKind,
+} from './sockets.ts'
 import { LookupCache, type Resolver, systemResolver } from './resolver.ts'
 import { classifyIp } from '../policy/address-kind.ts'
 
@@ -29,6 +36,11 @@ export interface EgressProxyOptions {
   readonly limits?: Partial<Limits>
   /** Emits `network_allowed` too. Default: false. */
   readonly audit?: boolean
+  /**
+   * How bytes are read. `pooled` reads without an allocation for each read, where this Node.js can; `streams` reads as
+   * Node does. Default: `pooled`.
+   */
+  readonly relay?: RelayKind
   /** Milliseconds since 1970. Default: `Date.now`. */
   readonly now?: () => number
 }
@@ -48,6 +60,8 @@ export interface EgressProxyStats {
   readonly tunnels: number
   /** Look-ups under way. */
   readonly lookups: number
+  /** How bytes are read, and why so. */
+  readonly relay: RelayChoice
   readonly allowed: number
   readonly denied: Readonly<Partial<Record<DenyReason, number>>>
   /** Bytes that ended tunnels carried from clients to upstreams. */
@@ -100,8 +114,15 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
   assertStrictParser(process.versions['llhttp'])
   const local = new HostAddresses(now)
   const lookups = new LookupCache(resolver, now)
+  const relay = chooseRelay(options.relay)
   const core: ProxyCore = {
-    dialer: createDialer({ lookups, local, limits: () => core.limits, now }),
+    dialer: createDialer({
+      lookups,
+      local,
+      connect: connectorOf(relay),
+      limits: () => core.limits,
+      now,
+    }),
     authenticator: token === undefined ? undefined : createAuthenticator(token),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Set(),
@@ -128,7 +149,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     if (server.listening) local.addListener(server)
     server.on('listening', () => local.addListener(server))
     server.on('error', () => undefined)
-    server.on('connection', onConnection)
+    acceptFrom(server, relay, onConnection)
   }
   const setPolicy = (policy: Policy) => {
     core.limits = resolveLimits({ ...options.limits }, policy.limits)
@@ -170,6 +191,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
         connections: connections.size,
         tunnels: core.tunnels.size,
         lookups: lookups.pending,
+        relay,
         allowed: core.counters.allowed,
         denied: { ...core.counters.denied },
         bytesUp: core.counters.bytesUp,

@@ -10,6 +10,7 @@ import {
   recordInternalError,
   recordRefusal,
 } from './core.ts'
+import { DialWaiter } from './dial.ts'
 import { fieldPairs, hasToken, isLoop, passableTrailers } from './headers.ts'
 import { closeWithin, forgetRest, type Refusal, refusal, refuseOnResponse } from './refuse.ts'
 import { announcesBody, fieldValues, hopsLeft, readForward, readTunnelled } from './request-head.ts'
@@ -145,14 +146,14 @@ export function exchange(
 ): void {
   const { admitted, context, mayRetry, hopFields = [], onSwitch } = parts
   const { agent } = context
-  const abort = new AbortController()
+  const waiter = new DialWaiter()
   const upstream = startUpstream(core, request, admitted, {
     agent,
-    dialSignal: abort.signal,
+    dialWaiter: waiter,
     hopFields,
   })
   const stop = () => {
-    abort.abort()
+    waiter.leave()
     upstream.destroy()
   }
   response.once('close', stop)

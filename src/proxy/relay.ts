@@ -1,26 +1,34 @@
 import type { Socket } from 'node:net'
+import { PooledSocket, pumpPooled } from './pooled-socket.ts'
 
 /** How a pair of sockets ended. */
 export type RelayCause = 'end' | 'reset' | 'idle' | 'drain' | 'error'
 
 /**
  * Carries bytes one way: an end is passed on as an end, and a side that does not read holds the other one back. Answers
- * a function that stops it and leaves both sockets paused.
+ * a function that stops it and leaves the bytes that still come to the stream of the source.
  */
 export function pump(from: Socket, to: Socket): () => void {
+  const onEnd = () => to.end()
+  if (from.readableEnded) onEnd()
+  from.on('end', onEnd)
+  const stop = from instanceof PooledSocket ? pumpPooled(from, to) : pumpStream(from, to)
+  return () => {
+    from.removeListener('end', onEnd)
+    stop()
+  }
+}
+
+function pumpStream(from: Socket, to: Socket): () => void {
   const onData = (chunk: Buffer) => {
     if (!to.write(chunk)) from.pause()
   }
   const onDrain = () => from.resume()
-  const onEnd = () => to.end()
-  if (from.readableEnded) onEnd()
   from.on('data', onData)
-  from.on('end', onEnd)
   to.on('drain', onDrain)
   from.resume()
   return () => {
     from.removeListener('data', onData)
-    from.removeListener('end', onEnd)
     to.removeListener('drain', onDrain)
     from.pause()
   }

@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { type BadTarget, isBadTarget, parseAuthority, type Target } from '../policy/target.ts'
 import { formatHost } from '../policy/host.ts'
 
+/** What is looked at of a head, whoever read it. */
+export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'rawHeaders'>
+
 /** Why a request is refused by its head alone. */
 export interface HeadFault {
   readonly kind: 'fault'
@@ -19,17 +22,20 @@ export interface RequestTarget {
 }
 
 /** All values of a field, in order. `name` in lower case. */
-export function fieldValues(request: IncomingMessage, name: string): string[] {
+export function fieldValues(request: RequestHead, name: string): string[] {
   const values: string[] = []
   const { rawHeaders } = request
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === name) values.push(rawHeaders[i + 1] ?? '')
+    const field = rawHeaders[i] ?? ''
+    if (field.length === name.length && field.toLowerCase() === name) {
+      values.push(rawHeaders[i + 1] ?? '')
+    }
   }
   return values
 }
 
 /** How long the head is, as it would be written. Node's own bound counts names and values alone. */
-export function headBytes(request: IncomingMessage): number {
+export function headBytes(request: RequestHead): number {
   const { rawHeaders, method = '', url = '' } = request
   let bytes = method.length + url.length + '  HTTP/1.1\r\n\r\n'.length
   for (const text of rawHeaders) bytes += text.length + 2
@@ -37,7 +43,7 @@ export function headBytes(request: IncomingMessage): number {
 }
 
 /** True if the head announces a body. */
-export function announcesBody(request: IncomingMessage): boolean {
+export function announcesBody(request: RequestHead): boolean {
   const lengths = fieldValues(request, 'content-length')
   return (
     fieldValues(request, 'transfer-encoding').length > 0 || lengths.some((value) => value !== '0')
@@ -45,7 +51,7 @@ export function announcesBody(request: IncomingMessage): boolean {
 }
 
 /** How many hops an OPTIONS may still take (RFC 9110 7.6.2); undefined if it does not say, and for other methods. */
-export function hopsLeft(request: IncomingMessage): number | undefined {
+export function hopsLeft(request: RequestHead): number | undefined {
   if (request.method !== 'OPTIONS') return undefined
   const [value = '', ...more] = fieldValues(request, 'max-forwards')
   return more.length === 0 && /^\d{1,9}$/.test(value) ? Number(value) : undefined
@@ -59,7 +65,7 @@ function fault(reason: HeadFault['reason'], why: string, target?: Target | BadTa
  * What Node's parser lets pass and this proxy does not, for every request: versions besides 1.0 and 1.1, more than one
  * Host (RFC 9112 3.2), a Transfer-Encoding besides `chunked` or on HTTP/1.0 (RFC 9112 6.1), two lengths of a body.
  */
-function checkFraming(request: IncomingMessage): HeadFault | undefined {
+function checkFraming(request: RequestHead): HeadFault | undefined {
   const { httpVersion } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return fault('bad-target', `HTTP/${httpVersion} is not spoken here`)
@@ -78,7 +84,7 @@ function checkFraming(request: IncomingMessage): HeadFault | undefined {
 }
 
 /** Reads a CONNECT head: the target in authority-form, its port included, and no body (RFC 9110 9.3.6). */
-export function readConnect(request: IncomingMessage): RequestTarget | HeadFault {
+export function readConnect(request: RequestHead): RequestTarget | HeadFault {
   const text = request.url ?? ''
   const target = parseAuthority(text, { scheme: 'tcp', via: 'connect' })
   if (isBadTarget(target)) return fault('bad-target', target.bad, target)
@@ -90,7 +96,7 @@ export function readConnect(request: IncomingMessage): RequestTarget | HeadFault
 }
 
 /** Reads the head of a plain HTTP request: absolute-form (RFC 9112 3.2.2), http or ws, and a Host that agrees. */
-export function readForward(request: IncomingMessage): RequestTarget | HeadFault {
+export function readForward(request: RequestHead): RequestTarget | HeadFault {
   const text = request.url ?? ''
   const uri = /^([a-z][a-z\d+.-]*):\/\/([^/?#]*)([^#]*)(#?)/i.exec(text)
   const bad = (why: string) => fault('bad-target', why, { bad: why, text, via: 'forward' })
@@ -108,7 +114,7 @@ export function readForward(request: IncomingMessage): RequestTarget | HeadFault
 }
 
 /** Reads the head of a request inside a tunnel: origin-form or absolute-form, for the tunnel's own name and port. */
-export function readTunnelled(request: IncomingMessage, tunnel: Target): RequestTarget | HeadFault {
+export function readTunnelled(request: RequestHead, tunnel: Target): RequestTarget | HeadFault {
   const text = request.url ?? ''
   if (!text.startsWith('/') && text !== '*') {
     const absolute = readForward(request)
@@ -128,7 +134,7 @@ function sameAuthority(a: Target, b: Target): boolean {
 }
 
 /** RFC 9112 3.2: the Host of a request agrees with its target; HTTP/1.0 may do without. */
-function checkHost(request: IncomingMessage, target: Target): HeadFault | undefined {
+function checkHost(request: RequestHead, target: Target): HeadFault | undefined {
   const [value] = fieldValues(request, 'host')
   if (value === undefined) {
     return request.httpVersion === '1.0'

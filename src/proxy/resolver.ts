@@ -37,7 +37,9 @@ export const systemResolver: Resolver = async (name) =>
   lookup(`${name}.`, { all: true, verbatim: true })
 
 interface Entry {
-  readonly answer: Promise<readonly ResolverAnswer[]>
+  readonly addresses: Promise<readonly ResolvedAddress[]>
+  /** The same, once they are there. */
+  known: readonly ResolvedAddress[] | undefined
   expiresAt: number
 }
 
@@ -58,6 +60,12 @@ export class LookupCache {
     return this.#pending
   }
 
+  /** The addresses of a name that was asked for within the last second; undefined if it was not, or is not answered. */
+  known(name: string, port: number, generation: number): readonly ResolvedAddress[] | undefined {
+    const entry = this.#entries.get(keyOf(name, port, generation))
+    return entry && this.#now() < entry.expiresAt ? entry.known : undefined
+  }
+
   /**
    * The addresses of a name, in the resolver's order.
    *
@@ -70,46 +78,43 @@ export class LookupCache {
     generation: number,
     timeoutMs: number,
   ): Promise<readonly ResolvedAddress[]> {
-    const answers = await withTimeout(this.#ask(name, port, generation), timeoutMs, name)
-    const addresses: ResolvedAddress[] = []
-    for (const answer of answers) {
-      const ip = parseSystemAddress(answer.address)
-      const dialPort = answer.port ?? port
-      if (ip && isPort(dialPort))
-        addresses.push({ ip, port: dialPort, given: answer.given === true })
-    }
+    const addresses = await withTimeout(this.#ask(name, port, generation), timeoutMs, name)
     if (addresses.length === 0) throw new EgressError('RESOLVE_FAILED', `${name} has no address`)
     return addresses
   }
 
-  #ask(name: string, port: number, generation: number): Promise<readonly ResolverAnswer[]> {
-    const key = `${generation} ${port} ${name}`
-    const known = this.#entries.get(key)
-    if (known && this.#now() < known.expiresAt) return known.answer
+  #ask(name: string, port: number, generation: number): Promise<readonly ResolvedAddress[]> {
+    const key = keyOf(name, port, generation)
+    const asked = this.#entries.get(key)
+    if (asked && this.#now() < asked.expiresAt) return asked.addresses
     if (this.#pending >= MAX_PENDING) {
       return Promise.reject(
         new EgressError('RESOLVE_TIMEOUT', `${MAX_PENDING} look-ups are under way`),
       )
     }
     this.#pending++
-    const entry: Entry = { answer: this.#look(name, port), expiresAt: Infinity }
+    const addresses = this.#look(name, port)
+    const entry: Entry = { addresses, known: undefined, expiresAt: Infinity }
     const settle = (lifetimeMs: number) => {
       this.#pending--
       entry.expiresAt = this.#now() + lifetimeMs
     }
-    entry.answer.then(
-      () => settle(CACHE_MS),
+    addresses.then(
+      (found) => {
+        if (found.length > 0) entry.known = found
+        settle(CACHE_MS)
+      },
       () => settle(0),
     )
     this.#entries.delete(key)
     this.#entries.set(key, entry)
     this.#forgetOldest()
-    return entry.answer
+    return addresses
   }
 
-  async #look(name: string, port: number): Promise<readonly ResolverAnswer[]> {
+  async #look(name: string, port: number): Promise<readonly ResolvedAddress[]> {
     try {
-      return await this.#resolver(name, port)
+      return readAnswers(await this.#resolver(name, port), port)
     } catch (error) {
       if (error instanceof EgressError) throw error
       const code = (error as NodeJS.ErrnoException).code
@@ -127,6 +132,20 @@ export class LookupCache {
       this.#entries.delete(key)
     }
   }
+}
+
+function keyOf(name: string, port: number, generation: number): string {
+  return `${generation} ${port} ${name}`
+}
+
+function readAnswers(answers: readonly ResolverAnswer[], port: number): readonly ResolvedAddress[] {
+  const addresses: ResolvedAddress[] = []
+  for (const answer of answers) {
+    const ip = parseSystemAddress(answer.address)
+    const dialPort = answer.port ?? port
+    if (ip && isPort(dialPort)) addresses.push({ ip, port: dialPort, given: answer.given === true })
+  }
+  return addresses
 }
 
 function isPort(port: number): boolean {

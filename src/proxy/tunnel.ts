@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { classifyIp } from '../policy/address-kind.ts'
 import {
@@ -11,7 +10,7 @@ import {
   recordAllowed,
   recordRefusal,
 } from './core.ts'
-import type { DialResult } from './dial.ts'
+import { type DialResult, DialWaiter } from './dial.ts'
 import {
   type Flight,
   type FlightNote,
@@ -21,12 +20,14 @@ import {
   readFlight,
   tlsAlert,
 } from './first-flight.ts'
+import { takeBytes } from './pooled-socket.ts'
 import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from './refuse.ts'
 import { parseSystemAddress } from './local-addresses.ts'
 import { pump, type RelayCause, resetSocket, type SocketPair, tieSockets } from './relay.ts'
-import { readConnect } from './request-head.ts'
+import { fieldValues, readConnect, type RequestHead } from './request-head.ts'
 
-const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n'
+const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection Established\r\n\r\n')
+const NOTHING = Buffer.alloc(0)
 const REFUSED_TUNNEL_LINGER_MS = 1_000
 const LINE_END = Buffer.from('\n')
 
@@ -52,14 +53,13 @@ export type ServeHttp = (client: Socket, admitted: Admitted, upstream: Socket) =
  */
 export async function serveConnect(
   core: ProxyCore,
-  request: IncomingMessage,
+  request: RequestHead,
   client: Socket,
   serveHttp: ServeHttp,
 ): Promise<void> {
-  const accept = request.headers.accept
   const refuse = (refused: Refusal) => {
     recordRefusal(core, refused)
-    refuseOnSocket(client, refused, accept)
+    refuseOnSocket(client, refused, fieldValues(request, 'accept').join())
   }
   const admitted = admit(core, request, {
     via: 'connect',
@@ -98,8 +98,8 @@ export async function serveConnect(
  * would not notice a reset behind it: the dial ends then as well, and the client gets a whole refusal.
  */
 async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Promise<DialResult> {
-  const abort = new AbortController()
-  const onGone = () => abort.abort()
+  const waiter = new DialWaiter()
+  const onGone = () => waiter.leave()
   client.once('close', onGone)
   client.once('end', onGone)
   if (client.readableEnded) onGone()
@@ -110,7 +110,7 @@ async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Pro
     decision,
     policy,
     generation,
-    signal: abort.signal,
+    waiter,
   })
   client.removeListener('close', onGone)
   client.removeListener('end', onGone)
@@ -235,38 +235,39 @@ interface Opening {
 /** Reads what a client sends first until it can be told what it is; the time runs from the first byte. */
 function readOpening(client: Socket, timeoutMs: number): Promise<Opening> {
   return new Promise((resolve) => {
-    const chunks: Buffer[] = []
+    let bytes = NOTHING
     let timer: NodeJS.Timeout | undefined
+    let stop = () => {}
     const settle = (flight: Flight) => {
       clearTimeout(timer)
-      client.removeListener('data', onData)
       client.removeListener('end', onEnd)
       client.removeListener('close', onEnd)
-      client.pause()
-      resolve({ bytes: Buffer.concat(chunks), flight })
+      resolve({ bytes, flight })
     }
-    const unfinished = (): Flight => ({ kind: 'incomplete', tls: chunks[0]?.[0] === 22 })
+    const unfinished = (): Flight => ({ kind: 'incomplete', tls: bytes[0] === 22 })
     // An end may finish a request line for a server that does not insist on its LF.
-    const isLine = () => readFlight(Buffer.concat([...chunks, LINE_END])).kind === 'http1'
-    const onEnd = () =>
-      settle(chunks[0]?.[0] === 22 || isLine() ? unfinished() : { kind: 'not-tls' })
-    const onData = (chunk: Buffer) => {
-      if (timer === undefined && timeoutMs > 0) {
-        timer = setTimeout(() => settle(unfinished()), timeoutMs)
-      }
-      chunks.push(chunk)
-      if (chunks.length > 1) chunks.splice(0, chunks.length, Buffer.concat(chunks))
-      const flight = readFlight((chunks[0] ?? chunk).subarray(0, MAX_FLIGHT_BYTES))
-      if (flight.kind !== 'more') settle(flight)
+    const isLine = () => readFlight(Buffer.concat([bytes, LINE_END])).kind === 'http1'
+    const onEnd = () => {
+      stop()
+      settle(bytes[0] === 22 || isLine() ? unfinished() : { kind: 'not-tls' })
+    }
+    const onTimeout = () => {
+      stop()
+      settle(unfinished())
     }
     if (client.readableEnded) {
       onEnd()
       return
     }
-    client.on('data', onData)
     client.on('end', onEnd)
     client.on('close', onEnd)
-    client.resume()
+    stop = takeBytes(client, (more) => {
+      bytes = Buffer.concat([bytes, more])
+      const flight = readFlight(bytes.subarray(0, MAX_FLIGHT_BYTES))
+      if (flight.kind !== 'more') settle(flight)
+      else if (timeoutMs > 0) timer ??= setTimeout(onTimeout, timeoutMs)
+      return flight.kind === 'more'
+    })
   })
 }
 

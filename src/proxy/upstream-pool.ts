@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Policy } from '../policy/policy.ts'
 import { formatTarget } from '../policy/target.ts'
 import type { Admitted, ProxyCore } from './core.ts'
-import type { DialResult } from './dial.ts'
+import type { DialResult, DialWaiter } from './dial.ts'
 import { spareConnections } from './limits.ts'
 
 /** How long an upstream connection may wait for its next request, in milliseconds. */
@@ -26,8 +26,7 @@ export class DialError extends Error {
 /** What a request gives its agent besides what Node knows. */
 export interface PooledRequestArgs extends ClientRequestArgs {
   readonly admitted: Admitted
-  /** Aborted when nobody waits for the connection any more. */
-  readonly dialSignal: AbortSignal
+  readonly dialWaiter: DialWaiter
 }
 
 type OnCreate = (error: Error | null, stream: Duplex) => void
@@ -114,14 +113,14 @@ export class VettedAgent extends Agent {
       process.nextTick(() => ready.resume())
       return ready
     }
-    const { admitted, dialSignal } = options as PooledRequestArgs
+    const { admitted, dialWaiter } = options as PooledRequestArgs
     const { target, decision } = admitted
     const request = {
       target,
       decision,
       policy: this.#policy,
       generation: this.#generation,
-      signal: dialSignal,
+      waiter: dialWaiter,
     }
     // Node takes an error without a socket; its type does not say so.
     const fail = (error: Error) => callback?.(error, undefined as never)

@@ -17,6 +17,7 @@ import {
 } from './headers.ts'
 import { resetSocket } from './relay.ts'
 import { announcesBody, fieldValues, hopsLeft } from './request-head.ts'
+import type { DialWaiter } from './dial.ts'
 import type { PooledRequestArgs, VettedAgent } from './upstream-pool.ts'
 
 /** Methods for which Node adds no body framing of its own. */
@@ -24,8 +25,7 @@ const BARE_METHODS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
 interface UpstreamOptions {
   readonly agent: VettedAgent
-  /** Aborted when the client leaves. */
-  readonly dialSignal: AbortSignal
+  readonly dialWaiter: DialWaiter
   /** Fields of this hop to add, as a flat list. */
   readonly hopFields?: readonly string[]
 }
@@ -37,12 +37,12 @@ export function startUpstream(
   admitted: Admitted,
   options: UpstreamOptions,
 ): ClientRequest {
-  const { agent, dialSignal, hopFields = [] } = options
+  const { agent, dialWaiter, hopFields = [] } = options
   const { target, path } = admitted
   const args: PooledRequestArgs = {
     agent,
     admitted,
-    dialSignal,
+    dialWaiter,
     method: request.method ?? 'GET',
     path,
     host: formatHost(target.host),

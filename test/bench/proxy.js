@@ -19,7 +19,10 @@ const PROXY_CORE = '0'
 const LOAD_CORE = '1'
 const FIRST_PORT = 7_000
 
-/** Runs the benchmark. `--only KEY,…` measures these proxies alone, `--rounds N` another number of rounds. */
+/**
+ * Runs the benchmark. `--only KEY,…` measures these proxies alone, `--figures KEY,…` these figures (`idle` among them),
+ * `--rounds N` another number of rounds, `--profile FOLDER` writes a profile of ours there.
+ */
 export async function main(args) {
   if (process.env[INSIDE] !== undefined) return inside(args, process.env[INSIDE])
   if (cpus().length < 2) {
@@ -66,7 +69,12 @@ async function inside(args, folder) {
   const only = valueOf(args, '--only')?.split(',')
   const rounds = Number(valueOf(args, '--rounds') ?? ROUNDS)
   const relay = path.join(folder, 'splice-relay')
-  const peers = peersIn(folder, { ...HOST, relay }).filter(({ key }) => only?.includes(key) ?? true)
+  const profile = valueOf(args, '--profile')
+  const peers = peersIn(folder, { ...HOST, relay, profile }).filter(
+    ({ key }) => only?.includes(key) ?? true,
+  )
+  const wanted = valueOf(args, '--figures')?.split(',')
+  const chosen = FIGURES.filter(({ key }) => wanted?.includes(key) ?? true)
   const running = []
   try {
     for (const [i, peer] of peers.entries()) {
@@ -76,8 +84,9 @@ async function inside(args, folder) {
         child: await startPeer(peer, FIRST_PORT + i, PROXY_CORE),
       })
     }
-    const figures = await measureAll(load, running, targets, rounds)
-    const idle = await measureAllIdle(load, peers, targets)
+    const figures = await measureAll(load, running, { chosen, targets, rounds })
+    const hasIdle = wanted?.includes('idle') ?? true
+    const idle = hasIdle ? await measureAllIdle(load, peers, targets) : []
     const result = {
       date: new Date().toISOString(),
       machine: `${cpus()[0]?.model ?? ''}, ${cpus().length} processors, Linux ${release()}, Node ${process.version}`,
@@ -120,8 +129,8 @@ function prepareNamespace(folder) {
 }
 
 /** Every figure of every proxy, round after round, so that what the machine does meanwhile hits all alike. */
-async function measureAll(load, running, targets, rounds) {
-  const found = FIGURES.map(({ key, label, bytes }) => ({
+async function measureAll(load, running, { chosen, targets, rounds }) {
+  const found = chosen.map(({ key, label, bytes }) => ({
     key,
     label,
     isBytes: bytes !== undefined,
@@ -129,7 +138,7 @@ async function measureAll(load, running, targets, rounds) {
     peers: {},
   }))
   for (let round = -1; round < rounds; round++) {
-    for (const [i, figure] of FIGURES.entries()) {
+    for (const [i, figure] of chosen.entries()) {
       // Round -1 warms up: compilers, caches, pools.
       const note = (list, value) => round >= 0 && list.push(value)
       const { direct, peers } = found[i]

@@ -1,12 +1,13 @@
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, Socket } from 'node:net'
 import tap, { type Test } from 'tap'
 import { decide } from '../../src/policy/decide.ts'
-import { createDialer, type DialResult } from '../../src/proxy/dial.ts'
+import { createDialer, type DialResult, DialWaiter } from '../../src/proxy/dial.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/proxy/limits.ts'
 import { HostAddresses } from '../../src/proxy/local-addresses.ts'
 import { LookupCache, type Resolver, type ResolverAnswer } from '../../src/proxy/resolver.ts'
+import { chooseRelay, connectorOf } from '../../src/proxy/sockets.ts'
 import { NOW, policyOf, targetOf, type Written } from '../support/policy-of.ts'
-import { until } from '../support/proxy.ts'
+import { RELAY, until } from '../support/proxy.ts'
 import { openUpstream } from '../support/upstream.ts'
 
 interface DialParts {
@@ -15,7 +16,6 @@ interface DialParts {
   readonly rules?: readonly Written[]
   readonly target?: string
   readonly limits?: Partial<Limits>
-  readonly signal?: AbortSignal
   readonly local?: HostAddresses
 }
 
@@ -26,6 +26,7 @@ async function dial(t: Test, parts: DialParts): Promise<DialResult> {
   const dialer = createDialer({
     lookups: new LookupCache(parts.resolver ?? (async () => answers), now),
     local,
+    connect: connectorOf(chooseRelay(RELAY)),
     limits: () => ({ ...DEFAULT_LIMITS, ...limits }),
     now,
   })
@@ -36,7 +37,7 @@ async function dial(t: Test, parts: DialParts): Promise<DialResult> {
     decision: decide(policy, asked, NOW),
     policy,
     generation: 1,
-    signal: parts.signal ?? new AbortController().signal,
+    waiter: new DialWaiter(),
   })
   if (result.kind === 'connected') t.teardown(() => result.socket.destroy())
   return result
@@ -153,27 +154,16 @@ void tap.test('IPv6 goes first, then the families in turn', async (t) => {
   t.match(await dial(t, { answers: both }), { kind: 'connected', address: '127.0.0.1' })
 })
 
-/** Answers that take a connection in a way of this test: `connect` is replaced. */
-async function mockedDial(t: Test, connect: () => unknown) {
-  const module = await t.mockImport<typeof import('../../src/proxy/dial.ts')>(
-    '../../src/proxy/dial.ts',
-    { 'node:net': { connect } },
-  )
-  return module.createDialer
-}
-
 void tap.test(
   'an address that is silent: the next one is tried beside it, and the loser is closed',
   async (t) => {
-    const { connect, Socket } = await import('node:net')
+    const connect = connectorOf(chooseRelay(RELAY))
     const upstream = await openUpstream(t)
     const silent = new Socket()
     let count = 0
-    const create = await mockedDial(t, () =>
-      count++ === 0 ? silent : connect(upstream.port, '127.0.0.1'),
-    )
     const now = () => NOW
-    const dialer = create({
+    const dialer = createDialer({
+      connect: (host) => (count++ === 0 ? silent : connect(host, upstream.port)),
       lookups: new LookupCache(async () => [given(1), given(2)], now),
       local: new HostAddresses(now),
       limits: () => DEFAULT_LIMITS,
@@ -182,8 +172,8 @@ void tap.test(
     const policy = policyOf(['a.test'])
     const target = targetOf('a.test')
     const decision = decide(policy, target, NOW)
-    const { signal } = new AbortController()
-    const result = await dialer.dial({ target, decision, policy, generation: 1, signal })
+    const waiter = new DialWaiter()
+    const result = await dialer.dial({ target, decision, policy, generation: 1, waiter })
     if (result.kind !== 'connected') throw new Error(JSON.stringify(result))
     t.teardown(() => result.socket.destroy())
     t.equal(count, 2)
@@ -194,15 +184,14 @@ void tap.test(
 void tap.test(
   'nobody answers: the time is up for all attempts together, and none is left',
   async (t) => {
-    const { Socket } = await import('node:net')
-    const attempts: InstanceType<typeof Socket>[] = []
-    const create = await mockedDial(t, () => {
-      const socket = new Socket()
-      attempts.push(socket)
-      return socket
-    })
+    const attempts: Socket[] = []
     const now = () => NOW
-    const dialer = create({
+    const dialer = createDialer({
+      connect() {
+        const socket = new Socket()
+        attempts.push(socket)
+        return socket
+      },
       lookups: new LookupCache(async () => [given(1), given(2), given(3)], now),
       local: new HostAddresses(now),
       limits: () => ({ ...DEFAULT_LIMITS, dialTimeoutMs: 60 }),
@@ -211,22 +200,21 @@ void tap.test(
     const policy = policyOf(['a.test'])
     const target = targetOf('a.test')
     const request = { target, decision: decide(policy, target, NOW), policy, generation: 1 }
-    const { signal } = new AbortController()
-    const result = await dialer.dial({ ...request, signal })
+    const result = await dialer.dial({ ...request, waiter: new DialWaiter() })
     t.match(result, { kind: 'failed', reason: 'dial', timedOut: true, address: '127.0.0.1' })
     t.ok(attempts.length >= 1)
     t.ok(attempts.every(({ destroyed }) => destroyed))
 
-    const abort = new AbortController()
-    const left = dialer.dial({ ...request, signal: abort.signal })
+    const waiter = new DialWaiter()
     const before = attempts.length
+    const left = dialer.dial({ ...request, waiter })
     await until('it has begun', () => attempts.length > before)
-    abort.abort()
+    waiter.leave()
     t.match(await left, { kind: 'failed', reason: 'dial', timedOut: false })
     t.ok(attempts.every(({ destroyed }) => destroyed))
 
     const count = attempts.length
-    t.match(await dialer.dial({ ...request, signal: AbortSignal.abort() }), { kind: 'failed' })
+    t.match(await dialer.dial({ ...request, waiter }), { kind: 'failed' })
     t.equal(attempts.length, count, 'nothing is dialled for a client that has left')
   },
 )

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net'
 import tap from 'tap'
 import { createEgressProxy } from '../../src/proxy/egress-proxy.ts'
-import { openProxy, policyWith } from '../support/proxy.ts'
+import { chooseRelay } from '../../src/proxy/sockets.ts'
+import { openProxy, policyWith, RELAY } from '../support/proxy.ts'
 
 const policy = policyWith({})
 
@@ -79,6 +80,7 @@ void tap.test('a proxy begins with its policy as generation 1, and says so', asy
     connections: 0,
     tunnels: 0,
     lookups: 0,
+    relay: chooseRelay(RELAY),
     allowed: 0,
     denied: {},
     bytesUp: 0,

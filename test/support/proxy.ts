@@ -15,9 +15,13 @@ import {
   type EgressProxyOptions,
 } from '../../src/proxy/egress-proxy.ts'
 import type { ResolverAnswer } from '../../src/proxy/resolver.ts'
+import type { RelayKind } from '../../src/proxy/sockets.ts'
 import { schemaProblems } from './json-schema.ts'
 import { ruleOf, type Written } from './policy-of.ts'
 import { openRaw, type RawClient } from './raw-client.ts'
+
+/** The relay that all proxies of the tests have; `TEST_RELAY=streams` runs them with the other one. */
+export const RELAY: RelayKind = process.env['TEST_RELAY'] === 'streams' ? 'streams' : 'pooled'
 
 /** Where a name leads in a test: a port of this machine, a server, or any answers at all. */
 export type Place =
@@ -92,6 +96,7 @@ export async function openProxy(t: Test, parts: ProxyParts = {}): Promise<TestPr
       ...(tls && { tls }),
     })
   const proxy = createEgressProxy({
+    relay: RELAY,
     resolver: async (name) => {
       lookups.push(name)
       return answersOf(hosts[name])

@@ -24,7 +24,7 @@ export function installPeers() {
 }
 
 /** The peers that are here, ours first, the floor last. */
-export function peersIn(folder, { name, address, port, relay }) {
+export function peersIn(folder, { name, address, port, relay, profile }) {
   const write = (file, text) => {
     writeFileSync(path.join(folder, file), text)
     return path.join(folder, file)
@@ -39,8 +39,11 @@ export function peersIn(folder, { name, address, port, relay }) {
     `presets: [iterion-default]\nrules:\n${rules.join('\n')}\n  - "${name}:${port}"\n  - "${address}:${port}"\n`,
   )
   const limits = ['maxTunnels=20000']
+  const profiling =
+    profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', path.resolve(profile)]
   const ours = (own, ...more) => [
     process.execPath,
+    ...profiling,
     path.join(ROOT, 'bin/iterion-egress.js'),
     'serve',
     '--policy',

@@ -1,0 +1,35 @@
+import type { RequestHead } from './request-head.ts'
+
+/** A head that was read, and how many bytes it takes. */
+export interface ConnectHead {
+  readonly head: RequestHead
+  readonly length: number
+}
+
+/**
+ * A CONNECT as clients write it: one blank between the parts, an authority of plain characters, fields that are a token,
+ * a colon, and printable bytes, every line ended by CR LF (RFC 9112 3, 5).
+ */
+const HEAD =
+  /^CONNECT ([\w.:[\]-]+) HTTP\/(1\.[01])\r\n((?:[!#$%&'*+.^`|~\w-]+:[\t -~\x80-\xff]*\r\n)*)\r\n$/
+/** What a body, or another protocol, is announced by. */
+const FRAMING = /^(?:content-length|transfer-encoding|upgrade):/im
+const FIELD = /([^:]+):[\t ]*(.*?)[\t ]*\r\n/gy
+
+/**
+ * Reads the head of a CONNECT that is all there and all plain. Everything else it leaves to Node's parser, by answering
+ * `undefined`: so nothing gets in by it that would not get in by that one.
+ *
+ * @param maxBytes the longest head that is looked at
+ */
+export function readPlainConnect(bytes: Buffer, maxBytes: number): ConnectHead | undefined {
+  if (bytes[0] !== 0x43) return undefined
+  const end = bytes.indexOf('\r\n\r\n', 0, 'latin1')
+  const length = end + 4
+  if (end === -1 || length > maxBytes) return undefined
+  const [, url, httpVersion, fields = ''] = HEAD.exec(bytes.toString('latin1', 0, length)) ?? []
+  if (url === undefined || httpVersion === undefined || FRAMING.test(fields)) return undefined
+  const rawHeaders: string[] = []
+  for (const [, name = '', value = ''] of fields.matchAll(FIELD)) rawHeaders.push(name, value)
+  return { head: { method: 'CONNECT', url, httpVersion, rawHeaders }, length }
+}
