@@ -134,9 +134,9 @@ const FLOORS: Readonly<Record<string, Floor>> = {
 const CONNECTING: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'node:net': {
     // Inside a sandbox there is no way out: the relay connects to the proxy's socket, the probe to the door and to nowhere.
-    connect: ['proxy/dial.ts', 'door/probe-inside.ts', 'door/relay-program.ts'],
+    connect: ['door/probe-inside.ts', 'door/relay-program.ts'],
     createConnection: [],
-    Socket: [],
+    Socket: ['proxy/pooled-socket.ts', 'proxy/sockets.ts'],
     default: [],
     '*': [],
   },
@@ -284,7 +284,14 @@ void tap.test('only dial.ts opens a connection', async (t) => {
   }
   const relay = textOf('door/relay-program.ts')
   t.notMatch(relay, /\bconnect\((?!\{ path: SOCKET\b)/, 'the relay connects to its one socket')
-  t.strictSame(found, new Set(['node:net connect', 'node:http request', 'node:http Agent']))
+  // The sockets of the proxy are connected in one place, which is handed to `dial.ts` and to nobody else.
+  const connects = FILES.filter((file) => /\.connect\(/.test(textOf(file)))
+  t.strictSame(connects, ['proxy/sockets.ts'])
+  const makers = FILES.filter((file) => /\bconnectorOf\b/.test(textOf(file)))
+  t.strictSame(makers, ['proxy/egress-proxy.ts', 'proxy/sockets.ts'])
+  t.match(textOf('proxy/egress-proxy.ts'), /createDialer\(\{[^}]*connect: connectorOf\(relay\)/)
+  const modules = ['node:net connect', 'node:net Socket', 'node:http request', 'node:http Agent']
+  t.strictSame(found, new Set(modules))
 })
 
 void tap.test('nothing is loaded but what an import names in so many words', async (t) => {
