@@ -120,29 +120,54 @@ function takeData(from: Socket, take: TakeBytes): () => void {
 }
 
 /**
- * Carries bytes one way until an end, which it does not carry. A destination that does not take them holds the source
- * back. Little reads are copied; a socket that reads much at once reads into a buffer of its own, which is written as it
- * is, and nothing more is read before it has left. Answers what stops it.
+ * Carries the bytes of a pooled socket to another one. A destination that does not take them holds the source back.
+ * Little reads are copied; a socket that reads much at once reads into a buffer of its own, which is written as it is, and
+ * nothing more is read before it has left.
  */
-export function pumpPooled(from: PooledSocket, to: Socket): () => void {
-  const { intake } = from
-  let isHeld = false
-  const onWritten = () => {
-    if (!isHeld || to.writableLength > 0) return
-    isHeld = false
-    from.read(0)
+export class PooledCarrier {
+  readonly #from: PooledSocket
+  readonly #to: Socket
+  #isHeld = false
+
+  constructor(from: PooledSocket, to: Socket) {
+    this.#from = from
+    this.#to = to
   }
-  const carry: TakeBytes = (bytes) => {
+
+  start(): void {
+    const waiting = takeWaiting(this.#from)
+    this.#from.intake.take = this.#carry
+    if (waiting && !this.#to.write(waiting, this.#onWritten)) this.#isHeld = this.#isPending
+    if (!this.#isHeld) this.#from.read(0)
+  }
+
+  /** Leaves what comes now to the stream. The system still knows the buffer as the one to read into: it is not used again. */
+  stop(): void {
+    this.#letGo(false)
+  }
+
+  /** To be called once nothing more can come: the source has closed. */
+  close(): void {
+    this.#letGo(!this.#isPending)
+  }
+
+  /** True if the destination has not let go of all that was written. */
+  get #isPending(): boolean {
+    return this.#to.writableLength > 0
+  }
+
+  readonly #carry: TakeBytes = (bytes) => {
+    const { intake } = this.#from
     const own = intake.buffer
     if (own === shared) {
-      const isRoom = to.write(Buffer.from(bytes), onWritten)
+      const isRoom = this.#to.write(Buffer.from(bytes), this.#onWritten)
       if (bytes.length >= LARGE_READ) intake.buffer = borrow() ?? shared
-      isHeld = !isRoom && to.writableLength > 0
-      return !isHeld
+      this.#isHeld = !isRoom && this.#isPending
+      return !this.#isHeld
     }
-    to.write(bytes, onWritten)
-    isHeld = to.writableLength > 0
-    if (isHeld) return false
+    this.#to.write(bytes, this.#onWritten)
+    this.#isHeld = this.#isPending
+    if (this.#isHeld) return false
     if (bytes.length < LARGE_READ) {
       // All of it has left, and what is read next is read into another buffer.
       intake.buffer = shared
@@ -150,19 +175,19 @@ export function pumpPooled(from: PooledSocket, to: Socket): () => void {
     }
     return true
   }
-  const stop = (mayReuse: boolean) => {
+
+  readonly #onWritten = () => {
+    if (!this.#isHeld || this.#isPending) return
+    this.#isHeld = false
+    this.#from.read(0)
+  }
+
+  #letGo(mayReuse: boolean): void {
+    const { intake } = this.#from
     intake.take = undefined
-    from.removeListener('close', onClose)
+    this.#isHeld = false
     if (intake.buffer === shared) return
     giveBack(intake.buffer, mayReuse)
     intake.buffer = shared
   }
-  const onClose = () => stop(to.writableLength === 0)
-  from.once('close', onClose)
-  const waiting = takeWaiting(from)
-  intake.take = carry
-  if (waiting && !to.write(waiting, onWritten) && to.writableLength > 0) isHeld = true
-  else from.read(0)
-  // The system still knows the buffer as the one to read into.
-  return () => stop(false)
 }

@@ -1,96 +1,170 @@
 import type { Socket } from 'node:net'
-import { PooledSocket, pumpPooled } from './pooled-socket.ts'
+import { PooledCarrier, PooledSocket } from './pooled-socket.ts'
 
 /** How a pair of sockets ended. */
 export type RelayCause = 'end' | 'reset' | 'idle' | 'drain' | 'error'
 
+/** Carries bytes until it is stopped. */
+interface Carrier {
+  start(): void
+  stop(): void
+  close(): void
+}
+
+/** The same with Node's streams. */
+class StreamCarrier implements Carrier {
+  readonly #from: Socket
+  readonly #to: Socket
+
+  constructor(from: Socket, to: Socket) {
+    this.#from = from
+    this.#to = to
+  }
+
+  start(): void {
+    this.#from.on('data', this.#onData)
+    this.#to.on('drain', this.#onDrain)
+    this.#from.resume()
+  }
+
+  stop(): void {
+    this.#from.removeListener('data', this.#onData)
+    this.#to.removeListener('drain', this.#onDrain)
+    this.#from.pause()
+  }
+
+  close(): void {}
+
+  readonly #onData = (chunk: Buffer) => {
+    if (!this.#to.write(chunk)) this.#from.pause()
+  }
+
+  readonly #onDrain = () => this.#from.resume()
+}
+
+/** One way of a relay: an end is passed on as an end, and a side that does not read holds the other one back. */
+export class Lane {
+  readonly #from: Socket
+  readonly #to: Socket
+  readonly #carrier: Carrier
+
+  constructor(from: Socket, to: Socket) {
+    this.#from = from
+    this.#to = to
+    this.#carrier =
+      from instanceof PooledSocket ? new PooledCarrier(from, to) : new StreamCarrier(from, to)
+  }
+
+  /** Carries from now on, and what the source has already. */
+  start(): void {
+    if (this.#from.readableEnded) this.#to.end()
+    else this.#from.on('end', this.#onEnd)
+    this.#carrier.start()
+  }
+
+  /** Leaves the bytes that still come to the stream of the source. */
+  stop(): void {
+    this.#from.removeListener('end', this.#onEnd)
+    this.#carrier.stop()
+  }
+
+  /** To be called when the source has closed. */
+  close(): void {
+    this.#carrier.close()
+  }
+
+  readonly #onEnd = () => void this.#to.end()
+}
+
 /**
- * Carries bytes one way: an end is passed on as an end, and a side that does not read holds the other one back. Answers
- * a function that stops it and leaves the bytes that still come to the stream of the source.
+ * Two sockets that live and die together: when one has closed, the other one is ended, or reset if it did not end
+ * properly. Nothing is carried before the lanes are started.
  */
-export function pump(from: Socket, to: Socket): () => void {
-  const onEnd = () => to.end()
-  if (from.readableEnded) onEnd()
-  from.on('end', onEnd)
-  const stop = from instanceof PooledSocket ? pumpPooled(from, to) : pumpStream(from, to)
-  return () => {
-    from.removeListener('end', onEnd)
-    stop()
-  }
-}
+export class Relay {
+  /** From the client to the upstream. */
+  readonly up: Lane
+  /** From the upstream to the client. */
+  readonly down: Lane
+  readonly #client: Socket
+  readonly #upstream: Socket
+  readonly #onClosed: (cause: RelayCause) => void
+  #cause: RelayCause = 'end'
+  #open = 2
 
-function pumpStream(from: Socket, to: Socket): () => void {
-  const onData = (chunk: Buffer) => {
-    if (!to.write(chunk)) from.pause()
+  /**
+   * @param idleMs milliseconds without a byte either way before both are closed; 0 is never
+   * @param onClosed called when both are closed
+   */
+  constructor(
+    client: Socket,
+    upstream: Socket,
+    idleMs: number,
+    onClosed: (cause: RelayCause) => void,
+  ) {
+    this.#client = client
+    this.#upstream = upstream
+    this.#onClosed = onClosed
+    this.up = new Lane(client, upstream)
+    this.down = new Lane(upstream, client)
+    client.on('close', this.#onClientClose)
+    upstream.on('close', this.#onUpstreamClose)
+    client.on('error', this.#onError)
+    upstream.on('error', this.#onError)
+    if (idleMs === 0) return
+    client.setTimeout(idleMs, this.#onIdle)
+    upstream.setTimeout(idleMs, this.#onIdle)
   }
-  const onDrain = () => from.resume()
-  from.on('data', onData)
-  to.on('drain', onDrain)
-  from.resume()
-  return () => {
-    from.removeListener('data', onData)
-    to.removeListener('drain', onDrain)
-    from.pause()
-  }
-}
 
-/** Two sockets that live and die together. */
-export interface SocketPair {
-  /** Settles when both are closed. */
-  readonly closed: Promise<RelayCause>
+  /** Starts both lanes. */
+  carry(): void {
+    this.down.start()
+    this.up.start()
+  }
+
   /** Ends both at once. */
-  destroy(cause: RelayCause): void
-  /** Lets go of both without ending them; `closed` never settles then. */
-  release(): void
-}
+  destroy(cause: RelayCause): void {
+    this.#blame(cause)
+    resetSocket(this.#client)
+    resetSocket(this.#upstream)
+  }
 
-/**
- * Ties two sockets together: when one has closed, the other one is ended, or reset if it did not end properly.
- *
- * @param idleMs milliseconds without a byte either way before both are closed; 0 is never
- */
-export function tieSockets(client: Socket, upstream: Socket, idleMs: number): SocketPair {
-  let cause: RelayCause = 'end'
-  let open = 2
-  let settle: (cause: RelayCause) => void
-  const closed = new Promise<RelayCause>((resolve) => (settle = resolve))
-  const blame = (found: RelayCause) => {
-    if (cause === 'end') cause = found
+  /** Lets go of both without ending them; `onClosed` is never called then. */
+  release(): void {
+    this.up.stop()
+    this.down.stop()
+    this.#client.removeListener('close', this.#onClientClose)
+    this.#upstream.removeListener('close', this.#onUpstreamClose)
+    for (const socket of [this.#client, this.#upstream]) {
+      socket.setTimeout(0)
+      socket.removeListener('timeout', this.#onIdle)
+    }
   }
-  const destroy = (found: RelayCause) => {
-    blame(found)
-    resetSocket(client)
-    resetSocket(upstream)
+
+  #blame(cause: RelayCause): void {
+    if (this.#cause === 'end') this.#cause = cause
   }
-  const onIdle = () => destroy('idle')
-  const onError = (error: NodeJS.ErrnoException) =>
-    blame(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? 'reset' : 'error')
-  const onClose = (closedSide: Socket, other: Socket, hadError: boolean) => {
-    if (hadError || !closedSide.readableEnded) {
-      blame('reset')
+
+  readonly #onIdle = () => this.destroy('idle')
+
+  readonly #onError = ({ code }: NodeJS.ErrnoException) =>
+    this.#blame(code === 'ECONNRESET' || code === 'EPIPE' ? 'reset' : 'error')
+
+  readonly #onClientClose = (hadError: boolean) => {
+    this.up.close()
+    this.#onClose(this.#client, this.#upstream, hadError)
+  }
+
+  readonly #onUpstreamClose = (hadError: boolean) => {
+    this.down.close()
+    this.#onClose(this.#upstream, this.#client, hadError)
+  }
+
+  #onClose(closed: Socket, other: Socket, hadError: boolean): void {
+    if (hadError || !closed.readableEnded) {
+      this.#blame('reset')
       resetSocket(other)
     } else if (!other.writableEnded) other.end()
-    if (--open === 0) settle(cause)
-  }
-  const onClientClose = (hadError: boolean) => onClose(client, upstream, hadError)
-  const onUpstreamClose = (hadError: boolean) => onClose(upstream, client, hadError)
-  client.on('close', onClientClose)
-  upstream.on('close', onUpstreamClose)
-  for (const socket of [client, upstream]) {
-    socket.on('error', onError)
-    if (idleMs > 0) socket.setTimeout(idleMs, onIdle)
-  }
-  return {
-    closed,
-    destroy,
-    release() {
-      client.removeListener('close', onClientClose)
-      upstream.removeListener('close', onUpstreamClose)
-      for (const socket of [client, upstream]) {
-        socket.setTimeout(0)
-        socket.removeListener('timeout', onIdle)
-      }
-    },
+    if (--this.#open === 0) this.#onClosed(this.#cause)
   }
 }
 

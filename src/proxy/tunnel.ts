@@ -8,28 +8,19 @@ import {
   type LiveTunnel,
   type ProxyCore,
   recordAllowed,
+  recordInternalError,
   recordRefusal,
 } from './core.ts'
 import { type DialResult, DialWaiter } from './dial.ts'
-import {
-  type Flight,
-  type FlightNote,
-  type FlightVerdict,
-  judgeFlight,
-  MAX_FLIGHT_BYTES,
-  readFlight,
-  tlsAlert,
-} from './first-flight.ts'
-import { takeBytes } from './pooled-socket.ts'
+import { type FlightNote, type FlightVerdict, judgeFlight, tlsAlert } from './first-flight.ts'
+import { type Opening, readOpening } from './opening.ts'
 import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from './refuse.ts'
 import { parseSystemAddress } from './local-addresses.ts'
-import { pump, type RelayCause, resetSocket, type SocketPair, tieSockets } from './relay.ts'
+import { Relay, type RelayCause, resetSocket } from './relay.ts'
 import { fieldValues, readConnect, type RequestHead } from './request-head.ts'
 
 const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection Established\r\n\r\n')
-const NOTHING = Buffer.alloc(0)
 const REFUSED_TUNNEL_LINGER_MS = 1_000
-const LINE_END = Buffer.from('\n')
 
 /** HTTP can only be served here if nobody has been answered yet. */
 const SPEAKS_FIRST: Extract<FlightVerdict, { kind: 'refuse' }> = {
@@ -83,14 +74,9 @@ export async function serveConnect(
   recordAllowed(core, admitted, dialled.address)
 
   client.write(ESTABLISHED)
-  try {
-    await runTunnel(core, client, dialled.socket, admitted, serveHttp)
-  } catch (error) {
-    // Nothing can be said in the middle of a tunnel.
-    resetSocket(client)
-    resetSocket(dialled.socket)
-    throw error
-  }
+  const tunnel = new Tunnel(core, client, dialled.socket, admitted)
+  if (admitted.target.host.kind === 'ip') tunnel.carry()
+  else tunnel.begin(serveHttp)
 }
 
 /**
@@ -165,135 +151,117 @@ export function takeSlot(
     if (left > 0) clients.set(key, left)
     else clients.delete(key)
   }
-  client.once('close', free)
+  client.on('close', free)
   return { free }
 }
 
-async function runTunnel(
-  core: ProxyCore,
-  client: Socket,
-  upstream: Socket,
-  admitted: Admitted,
-  serveHttp: ServeHttp,
-): Promise<void> {
-  const { target } = admitted
-  const pair = tieSockets(client, upstream, core.limits.tunnelIdleMs)
-  const log = logTunnel(core, { client, upstream, admitted, pair })
-  const stopDown = pump(upstream, client)
-  if (target.host.kind === 'ip') {
-    pump(client, upstream)
-    return log.finish(await pair.closed)
-  }
-  const opening = await readOpening(client, core.limits.firstFlightTimeoutMs)
-  if (client.destroyed) return log.finish(await pair.closed)
-  const verdict =
-    opening.bytes.length === 0
-      ? ({ kind: 'pass', note: {} } satisfies FlightVerdict)
-      : judgeFlight(core.policy, target, opening.flight, core.now())
-  switch (verdict.kind) {
-    case 'pass':
-      log.note(verdict.note)
-      if (opening.bytes.length > 0) upstream.write(opening.bytes)
-      pump(client, upstream)
-      return log.finish(await pair.closed)
-    case 'serve-http':
-      if (upstream.bytesRead > 0) break
-      pair.release()
-      stopDown()
-      client.unshift(opening.bytes)
-      log.finishWith(client)
-      return serveHttp(client, admitted, upstream)
-    case 'refuse':
-      break
-  }
-  pair.release()
-  stopDown()
-  upstream.destroy()
-  log.drop()
-  const refused: Extract<FlightVerdict, { kind: 'refuse' }> =
-    verdict.kind === 'refuse' ? verdict : SPEAKS_FIRST
-  recordRefusal(
-    core,
-    refusal({
-      reason: refused.reason,
-      detail: refused.why,
-      target,
-      via: 'connect',
-      ...(refused.note.sni !== undefined && { sni: refused.note.sni }),
-    }),
-  )
-  if (refused.alert !== undefined) client.write(tlsAlert(refused.alert))
-  client.end()
-  closeWithin(client, REFUSED_TUNNEL_LINGER_MS)
-}
+/** One tunnel from its 200 to its end: what a drain may end, and the event when it has ended. */
+export class Tunnel implements LiveTunnel {
+  readonly #core: ProxyCore
+  readonly #client: Socket
+  readonly #upstream: Socket
+  readonly #admitted: Admitted
+  readonly #relay: Relay
+  readonly #startedAt: number
+  readonly #bytesBefore: { readonly up: number; readonly down: number; readonly client: number }
+  #note: FlightNote = {}
+  #cause: RelayCause = 'end'
+  #isServed = false
 
-interface Opening {
-  readonly bytes: Buffer
-  readonly flight: Flight
-}
+  constructor(core: ProxyCore, client: Socket, upstream: Socket, admitted: Admitted) {
+    this.#core = core
+    this.#client = client
+    this.#upstream = upstream
+    this.#admitted = admitted
+    this.#startedAt = core.now()
+    this.#bytesBefore = {
+      up: upstream.bytesWritten,
+      down: upstream.bytesRead,
+      client: client.bytesWritten,
+    }
+    this.#relay = new Relay(client, upstream, core.limits.tunnelIdleMs, this.#onClosed)
+    core.tunnels.add(this)
+  }
 
-/** Reads what a client sends first until it can be told what it is; the time runs from the first byte. */
-function readOpening(client: Socket, timeoutMs: number): Promise<Opening> {
-  return new Promise((resolve) => {
-    let bytes = NOTHING
-    let timer: NodeJS.Timeout | undefined
-    let stop = () => {}
-    const settle = (flight: Flight) => {
-      clearTimeout(timer)
-      client.removeListener('end', onEnd)
-      client.removeListener('close', onEnd)
-      resolve({ bytes, flight })
-    }
-    const unfinished = (): Flight => ({ kind: 'incomplete', tls: bytes[0] === 22 })
-    // An end may finish a request line for a server that does not insist on its LF.
-    const isLine = () => readFlight(Buffer.concat([bytes, LINE_END])).kind === 'http1'
-    const onEnd = () => {
-      stop()
-      settle(bytes[0] === 22 || isLine() ? unfinished() : { kind: 'not-tls' })
-    }
-    const onTimeout = () => {
-      stop()
-      settle(unfinished())
-    }
-    if (client.readableEnded) {
-      onEnd()
-      return
-    }
-    client.on('end', onEnd)
-    client.on('close', onEnd)
-    stop = takeBytes(client, (more) => {
-      bytes = Buffer.concat([bytes, more])
-      const flight = readFlight(bytes.subarray(0, MAX_FLIGHT_BYTES))
-      if (flight.kind !== 'more') settle(flight)
-      else if (timeoutMs > 0) timer ??= setTimeout(onTimeout, timeoutMs)
-      return flight.kind === 'more'
+  /** Carries bytes both ways, whatever they are. */
+  carry(): void {
+    this.#relay.carry()
+  }
+
+  /** Carries bytes down at once, and up when the first of them have been judged. */
+  begin(serveHttp: ServeHttp): void {
+    this.#relay.down.start()
+    readOpening(this.#client, this.#core.limits.firstFlightTimeoutMs, (opening) => {
+      try {
+        this.#judge(opening, serveHttp)
+      } catch (error) {
+        // Nothing can be said in the middle of a tunnel.
+        this.#relay.destroy('error')
+        recordInternalError(this.#core, error)
+      }
     })
-  })
-}
+  }
 
-interface TunnelParts {
-  readonly client: Socket
-  readonly upstream: Socket
-  readonly admitted: Admitted
-  readonly pair: SocketPair
-}
+  destroy(cause: RelayCause): void {
+    this.#cause = cause
+    if (this.#isServed) resetSocket(this.#client)
+    else this.#relay.destroy(cause)
+  }
 
-/** Keeps the books of one tunnel: what a drain may end, and the event when it has ended. */
-export function logTunnel(core: ProxyCore, tunnel: TunnelParts) {
-  const { client, upstream, admitted, pair } = tunnel
-  const { target, generation } = admitted
-  const startedAt = core.now()
-  const written = client.bytesWritten
-  const before = { up: upstream.bytesWritten, down: upstream.bytesRead }
-  let note: FlightNote = {}
-  let live: LiveTunnel = { destroy: (cause) => pair.destroy(cause) }
-  core.tunnels.add(live)
-  const record = (cause: RelayCause, bytesUp: number, bytesDown: number) => {
-    core.tunnels.delete(live)
-    core.counters.bytesUp += bytesUp
-    core.counters.bytesDown += bytesDown
-    const ms = Math.max(0, Math.round(core.now() - startedAt))
-    core.emit({
+  #judge({ bytes, flight }: Opening, serveHttp: ServeHttp): void {
+    if (this.#client.destroyed) return
+    const { target } = this.#admitted
+    const verdict: FlightVerdict =
+      bytes.length === 0
+        ? { kind: 'pass', note: {} }
+        : judgeFlight(this.#core.policy, target, flight, this.#core.now())
+    if (verdict.kind === 'pass') {
+      this.#note = verdict.note
+      if (bytes.length > 0) this.#upstream.write(bytes)
+      this.#relay.up.start()
+    } else if (verdict.kind === 'refuse') this.#refuse(verdict)
+    else if (this.#upstream.bytesRead > 0) this.#refuse(SPEAKS_FIRST)
+    else this.#serve(bytes, serveHttp)
+  }
+
+  /** Hands the client over to the server of HTTP: the tunnel lasts as long as its connection. */
+  #serve(bytes: Buffer, serveHttp: ServeHttp): void {
+    const client = this.#client
+    this.#isServed = true
+    this.#relay.release()
+    client.unshift(bytes)
+    const read = client.bytesRead - client.readableLength
+    client.once('close', () => {
+      const up = client.bytesRead - read
+      this.#record(this.#cause, up, client.bytesWritten - this.#bytesBefore.client)
+    })
+    serveHttp(client, this.#admitted, this.#upstream)
+  }
+
+  #refuse({ reason, why, note, alert }: Extract<FlightVerdict, { kind: 'refuse' }>): void {
+    this.#relay.release()
+    this.#upstream.destroy()
+    this.#core.tunnels.delete(this)
+    const { target } = this.#admitted
+    const sni = note.sni !== undefined && { sni: note.sni }
+    recordRefusal(this.#core, refusal({ reason, detail: why, target, via: 'connect', ...sni }))
+    if (alert !== undefined) this.#client.write(tlsAlert(alert))
+    this.#client.end()
+    closeWithin(this.#client, REFUSED_TUNNEL_LINGER_MS)
+  }
+
+  readonly #onClosed = (cause: RelayCause) => {
+    const { up, down } = this.#bytesBefore
+    this.#record(cause, this.#upstream.bytesWritten - up, this.#upstream.bytesRead - down)
+  }
+
+  #record(cause: RelayCause, bytesUp: number, bytesDown: number): void {
+    const { tunnels, counters, now, emit } = this.#core
+    const { target, generation } = this.#admitted
+    tunnels.delete(this)
+    counters.bytesUp += bytesUp
+    counters.bytesDown += bytesDown
+    emit({
       type: 'tunnel_closed',
       data: {
         ...describeHost(target),
@@ -301,37 +269,10 @@ export function logTunnel(core: ProxyCore, tunnel: TunnelParts) {
         generation,
         bytes_up: bytesUp,
         bytes_down: bytesDown,
-        ms,
+        ms: Math.max(0, Math.round(now() - this.#startedAt)),
         cause,
-        ...note,
+        ...this.#note,
       },
     })
-  }
-  return {
-    note(found: FlightNote) {
-      note = found
-    },
-    finish(cause: RelayCause) {
-      record(cause, upstream.bytesWritten - before.up, upstream.bytesRead - before.down)
-    },
-    /** Hands the client over: the tunnel lasts as long as its connection. */
-    finishWith(socket: Socket) {
-      const read = socket.bytesRead - socket.readableLength
-      let cause: RelayCause = 'end'
-      core.tunnels.delete(live)
-      live = {
-        destroy(found) {
-          cause = found
-          resetSocket(socket)
-        },
-      }
-      core.tunnels.add(live)
-      socket.once('close', () =>
-        record(cause, socket.bytesRead - read, socket.bytesWritten - written),
-      )
-    },
-    drop() {
-      core.tunnels.delete(live)
-    },
   }
 }

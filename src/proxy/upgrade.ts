@@ -8,9 +8,9 @@ import {
   serveForward,
 } from './forward.ts'
 import { endToEndFields, hasToken } from './headers.ts'
-import { pump, tieSockets } from './relay.ts'
+import { Relay } from './relay.ts'
 import { fieldValues } from './request-head.ts'
-import { logTunnel, takeSlot } from './tunnel.ts'
+import { takeSlot, Tunnel } from './tunnel.ts'
 import { bareHead } from './upstream-request.ts'
 
 const SWITCH = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
@@ -52,15 +52,14 @@ export function serveUpgrade(
     onSwitch(message, upstream, upstreamHead) {
       if (client.destroyed || !hasToken(fieldValues(message, 'upgrade'), 'websocket')) return false
       response.detachSocket(client)
-      const pair = tieSockets(client, upstream, core.limits.tunnelIdleMs)
       // Inside a tunnel the connection has its books already.
-      const log = context.tunnel ? undefined : logTunnel(core, { client, upstream, admitted, pair })
+      const tunnel = context.tunnel
+        ? new Relay(client, upstream, core.limits.tunnelIdleMs, () => undefined)
+        : new Tunnel(core, client, upstream, admitted)
       const fields = [...endToEndFields(message.rawHeaders, ['content-length']), ...SWITCH]
       client.write(bareHead(101, message.statusMessage ?? '', fields), 'latin1')
       if (upstreamHead.length > 0) client.write(upstreamHead)
-      pump(client, upstream)
-      pump(upstream, client)
-      void pair.closed.then((cause) => log?.finish(cause))
+      tunnel.carry()
       return true
     },
   })

@@ -4,18 +4,17 @@ import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import {
   boundHalfClosed,
-  pump,
+  Lane,
+  Relay,
   type RelayCause,
   resetSocket,
-  type SocketPair,
-  tieSockets,
 } from '../../src/proxy/relay.ts'
 import { until } from '../support/proxy.ts'
 import { type RawClient, rawClientOf } from '../support/raw-client.ts'
 import { openSocketPair } from '../support/socket-pair.ts'
 
 interface Stand {
-  readonly pair: SocketPair
+  readonly relay: Relay
   /** What the far ends see: the client's program, and the upstream's. */
   readonly client: RawClient
   readonly upstream: RawClient
@@ -28,21 +27,19 @@ interface Stand {
 async function openStand(t: Test, idleMs = 0, isPaused = false): Promise<Stand> {
   const [nearClient, client] = await openSocketPair(t)
   const [nearUpstream, upstream] = await openSocketPair(t)
-  const pair = tieSockets(nearClient, nearUpstream, idleMs)
+  const relay = new Relay(nearClient, nearUpstream, idleMs, (cause) => (stand.cause = cause))
   const stand: { -readonly [K in keyof Stand]: Stand[K] } = {
-    pair,
+    relay,
     client: rawClientOf(client, isPaused),
     upstream: rawClientOf(upstream, isPaused),
     near: [nearClient, nearUpstream],
     cause: undefined,
   }
-  void pair.closed.then((cause) => (stand.cause = cause))
-  pump(nearClient, nearUpstream)
-  pump(nearUpstream, nearClient)
+  relay.carry()
   return stand
 }
 
-const ended = (stand: Stand) => until('the pair has ended', () => stand.cause !== undefined)
+const ended = (stand: Stand) => until('both have closed', () => stand.cause !== undefined)
 
 void tap.test('bytes go both ways, unchanged', async (t) => {
   const stand = await openStand(t)
@@ -149,8 +146,8 @@ void tap.test('idle: one way alone may be silent', async (t) => {
 
 void tap.test('destroy ends both, with the first cause', async (t) => {
   const stand = await openStand(t)
-  stand.pair.destroy('drain')
-  stand.pair.destroy('idle')
+  stand.relay.destroy('drain')
+  stand.relay.destroy('idle')
   await ended(stand)
   t.equal(stand.cause, 'drain')
   await until('both are gone', () => stand.client.isClosed && stand.upstream.isClosed)
@@ -159,10 +156,9 @@ void tap.test('destroy ends both, with the first cause', async (t) => {
 void tap.test('release lets go of both: no end of one touches the other', async (t) => {
   const [nearClient, client] = await openSocketPair(t)
   const [nearUpstream] = await openSocketPair(t)
-  const pair = tieSockets(nearClient, nearUpstream, 30)
   let isSettled = false
-  void pair.closed.then(() => (isSettled = true))
-  pair.release()
+  const relay = new Relay(nearClient, nearUpstream, 30, () => (isSettled = true))
+  relay.release()
   await new Promise((resolve) => setTimeout(resolve, 80))
   t.notOk(nearClient.destroyed, 'the idle limit is gone')
   client.resetAndDestroy()
@@ -172,21 +168,22 @@ void tap.test('release lets go of both: no end of one touches the other', async 
   t.notOk(isSettled)
 })
 
-void tap.test('a pump can be stopped: what comes later stays unread', async (t) => {
+void tap.test('a lane can be stopped: what comes later stays unread', async (t) => {
   const [near, far] = await openSocketPair(t)
   const [out, sink] = await openSocketPair(t)
   const target = rawClientOf(sink)
-  const stop = pump(near, out)
+  const lane = new Lane(near, out)
+  lane.start()
   far.write('one')
   await target.until('one')
-  stop()
+  lane.stop()
   t.ok(near.isPaused())
   far.end('two')
   await new Promise((resolve) => setTimeout(resolve, 30))
   t.equal(target.text, 'one')
   t.notOk(target.isEnded)
   t.equal(near.listenerCount('data') + near.listenerCount('end') + out.listenerCount('drain'), 1)
-  pump(near, out)
+  new Lane(near, out).start()
   await target.until('onetwo')
   await until('and the end', () => target.isEnded)
 })
@@ -198,7 +195,7 @@ void tap.test('a source that has ended before is passed on as ended', async (t) 
   far.end()
   near.resume()
   await until('it has ended', () => near.readableEnded)
-  pump(near, out)
+  new Lane(near, out).start()
   await until('the end arrives', () => target.isEnded)
 })
 
