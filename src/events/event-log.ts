@@ -89,13 +89,14 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
       // Nobody is left to be told.
     }
   }
+  const run = JSON.stringify(runId)
   let seq = options.lastSeq ?? 0
   let lost: { count: number; from_ts: string; to_ts: string } | undefined
   let closed: Promise<void> | undefined
 
   const tryWrite = (event: EgressEvent, ts: string): boolean => {
     const { type, data } = event
-    const line = `${JSON.stringify({ v: 1, seq: seq + 1, ts, run_id: runId, type, data })}\n`
+    const line = `{"v":1,"seq":${seq + 1},"ts":"${ts}","run_id":${run},"type":"${type}","data":${JSON.stringify(data)}}\n`
     const bytes = Buffer.byteLength(line)
     if (waiting + bytes > maxPendingBytes) return false
     seq++

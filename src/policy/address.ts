@@ -101,7 +101,9 @@ export function formatIp(ip: IpAddress): string {
 
 /** True if both are the same address. */
 export function sameIp(a: IpAddress, b: IpAddress): boolean {
-  return a.family === b.family && a.words.every((word, i) => word === b.words[i])
+  if (a.family !== b.family) return false
+  for (let i = 0; i < a.words.length; i++) if (a.words[i] !== b.words[i]) return false
+  return true
 }
 
 /** The word of a netmask at one position: `bits` fixed bits in all, 32 to a word. */
@@ -132,6 +134,9 @@ export function lastOf(cidr: Cidr): IpAddress {
 export function cidrContains(cidr: Cidr, ip: IpAddress): boolean {
   const { first, bits } = cidr
   if (first.family !== ip.family) return false
+  if (ip.family === 4) {
+    return bits === 0 || ((first.words[0] ?? 0) ^ (ip.words[0] ?? 0)) >>> (32 - bits) === 0
+  }
   for (let i = 0; i * 32 < bits; i++) {
     if ((((first.words[i] ?? 0) ^ (ip.words[i] ?? 0)) & maskWord(bits, i)) !== 0) return false
   }

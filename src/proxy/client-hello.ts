@@ -11,6 +11,7 @@ export type ClientHello =
     }
 
 const RECORD_HEADER = 5
+const RANDOM_BYTES = 32
 const MAX_RECORD = 16_384
 const HANDSHAKE = 22
 const CLIENT_HELLO = 1
@@ -53,6 +54,10 @@ export function parseClientHello(bytes: Buffer): ClientHello {
 function unwrapRecords(bytes: Buffer, wanted: number): Buffer {
   const parts: Buffer[] = []
   let have = 0
+  const first = RECORD_HEADER + bytes.readUInt16BE(3)
+  // The usual hello lies in one record.
+  if (first >= RECORD_HEADER + wanted && bytes.length >= RECORD_HEADER + wanted)
+    return bytes.subarray(RECORD_HEADER, RECORD_HEADER + wanted)
   for (let at = 0; have < wanted && at + RECORD_HEADER < bytes.length;) {
     const end = at + RECORD_HEADER + bytes.readUInt16BE(at + 3)
     const fragment = bytes.subarray(at + RECORD_HEADER, end)
@@ -76,6 +81,16 @@ class Reader {
     return this.#at === this.#bytes.length
   }
 
+  /** How many bytes lie behind. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** A reader of the bytes from there to here. */
+  from(start: number): Reader {
+    return new Reader(this.#bytes.subarray(start, this.#at))
+  }
+
   take(length: number): Buffer | undefined {
     if (this.#at + length > this.#bytes.length) return undefined
     this.#at += length
@@ -83,7 +98,21 @@ class Reader {
   }
 
   number(bytes: 1 | 2): number | undefined {
-    return this.take(bytes)?.readUIntBE(0, bytes)
+    const high = this.#bytes[this.#at]
+    if (bytes === 1) {
+      this.#at++
+      return high
+    }
+    const low = this.#bytes[this.#at + 1]
+    this.#at += 2
+    return high === undefined || low === undefined ? undefined : high * 256 + low
+  }
+
+  /** Goes past so many bytes; false if there are fewer. */
+  skip(length: number | undefined): boolean {
+    if (length === undefined || this.#at + length > this.#bytes.length) return false
+    this.#at += length
+    return true
   }
 
   /** A vector with a length of that many bytes in front. */
@@ -97,16 +126,15 @@ function readHello(body: Buffer): ClientHello {
   const reader = new Reader(body)
   const version = reader.number(2)
   if (version === undefined || version >>> 8 !== 3) return malformed('hello version')
-  const random = reader.take(32)
-  const sessionId = reader.vector(1)
-  const suites = reader.vector(2)
-  const compressions = reader.vector(1)
-  if (!random || !sessionId || sessionId.length > 32 || !suites || !compressions) {
-    return malformed('hello ends early')
-  }
-  if (suites.length === 0 || suites.length % 2 === 1 || compressions.length === 0) {
+  const hasRandom = reader.skip(RANDOM_BYTES)
+  const sessionId = reader.number(1) ?? Infinity
+  if (!hasRandom || sessionId > 32 || !reader.skip(sessionId)) return malformed('hello ends early')
+  const suites = reader.number(2)
+  if (!reader.skip(suites)) return malformed('hello ends early')
+  const compressions = reader.number(1)
+  if (!reader.skip(compressions)) return malformed('hello ends early')
+  if (suites === 0 || (suites ?? 0) % 2 === 1 || compressions === 0)
     return malformed('hello fields')
-  }
   if (reader.isAtEnd) return { kind: 'hello', serverName: undefined, hasEch: false }
   const extensions = reader.vector(2)
   if (!extensions || !reader.isAtEnd) return malformed('extensions length')
@@ -118,12 +146,13 @@ function readExtensions(reader: Reader): ClientHello {
   let serverName: string | undefined
   while (!reader.isAtEnd) {
     const type = reader.number(2)
-    const data = reader.vector(2)
-    if (type === undefined || data === undefined) return malformed('extension ends early')
+    const length = reader.number(2)
+    const start = reader.at
+    if (type === undefined || !reader.skip(length)) return malformed('extension ends early')
     if (seen.has(type)) return malformed('an extension is there twice')
     seen.add(type)
     if (type !== EXTENSION_SERVER_NAME) continue
-    serverName = readServerName(new Reader(data))
+    serverName = readServerName(reader.from(start))
     if (serverName === undefined) return malformed('server_name')
   }
   return { kind: 'hello', serverName, hasEch: seen.has(EXTENSION_ECH) }

@@ -79,11 +79,16 @@ export class ConnectionServer {
     const isFull = this.#clients.size >= most
     const client = newClient()
     this.#clients.set(socket, client)
-    socket.once('close', () => {
+    socket.on('close', () => {
       clearTimeout(client.headTimer)
       this.#clients.delete(socket)
+      this.#core.slots.free(socket)
     })
-    boundHalfClosed(socket, () => client.pending > 0 || client.current !== undefined)
+    socket.on('end', () => {
+      clearTimeout(client.headTimer)
+      if (socket.bytesRead === 0) socket.end()
+      else if (client.pending > 0 || client.current !== undefined) boundHalfClosed(socket)
+    })
     if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
     else if (isFull) {
       this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
@@ -129,12 +134,9 @@ export class ConnectionServer {
       const onTimeout = () => void this.#refuseHead(socket, 'no request came in time', 408)
       client.headTimer = setTimeout(onTimeout, headTimeoutMs)
     }
-    socket.once('end', () => {
-      clearTimeout(client.headTimer)
-      if (socket.bytesRead === 0) socket.end()
-    })
     takeBytes(socket, (bytes) => {
       clearTimeout(client.headTimer)
+      client.headTimer = undefined
       const connect = readPlainConnect(bytes, maxHeadBytes)
       if (connect) this.#serveConnect(socket, client, connect, bytes.subarray(connect.length))
       else this.#serveOther(socket, bytes)

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import type { EgressEvent, EventData } from '../events/event.ts'
 import { decide, type Decision, type DenyReason } from '../policy/decide.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -17,6 +16,7 @@ import {
   type RequestHead,
   type RequestTarget,
 } from './request-head.ts'
+import type { Slots } from './slots.ts'
 
 /** Counters of a proxy since it was made. */
 export interface ProxyCounters {
@@ -37,8 +37,8 @@ export interface ProxyCore {
   readonly authenticator: Authenticator | undefined
   readonly counters: ProxyCounters
   readonly tunnels: Set<LiveTunnel>
-  /** How many tunnels each client address has, from the decision to the close. */
-  readonly clients: Map<string, number>
+  /** The tunnels, from the decision to the close. */
+  readonly slots: Slots
   /** Record allowed requests too. */
   readonly audit: boolean
   /** This proxy's name in `Via`, by which it knows its own requests again. */
@@ -49,8 +49,6 @@ export interface ProxyCore {
   generation: number
   limits: Limits
   isDraining: boolean
-  /** The sum over `clients`. */
-  openSlots: number
 }
 
 /** A request that passed every check that comes before the dial. */
@@ -161,9 +159,4 @@ export function recordAllowed(
 export function recordInternalError(core: ProxyCore, error: unknown): void {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   core.emit({ type: 'internal_error', data: { message: message.slice(0, 4096) } })
-}
-
-/** The client's address, by which its tunnels are counted. */
-export function clientKey(socket: Socket): string {
-  return socket.remoteAddress ?? ''
 }

@@ -88,10 +88,11 @@ export function createDialer(parts: DialerParts): Dialer {
     const vetted: ResolvedAddress[] = []
     let refusal: DialResult | undefined
     for (const one of addresses) {
-      const reason = vetAddress(policy, local, { ...one, decision, nowMs: now() })
+      const { ip, port, given } = one
+      const reason = vetAddress(policy, local, { ip, port, given, decision, nowMs: now() })
       if (reason === undefined) vetted.push(one)
       else {
-        const address = formatIp(one.ip)
+        const address = formatIp(ip)
         const detail = `${vetSentence(reason)} (${address})`
         refusal ??= { kind: 'failed', reason, detail, timedOut: false, address }
       }

@@ -18,6 +18,7 @@ import {
   type RelayKind,
 } from './sockets.ts'
 import { LookupCache, type Resolver, systemResolver } from './resolver.ts'
+import { Slots } from './slots.ts'
 import { classifyIp } from '../policy/address-kind.ts'
 
 /** How an egress proxy is made. */
@@ -126,7 +127,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     authenticator: token === undefined ? undefined : createAuthenticator(token),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Set(),
-    clients: new Map(),
+    slots: new Slots(),
     audit: options.audit === true,
     pseudonym: `iterion-egress-${randomBytes(6).toString('hex')}`,
     now,
@@ -135,7 +136,6 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     generation: 0,
     limits: resolveLimits({ ...options.limits }, options.policy.limits),
     isDraining: false,
-    openSlots: 0,
   }
   const connections = new ConnectionServer(core)
   const servers = new Set<Server>()

@@ -172,17 +172,11 @@ export class Relay {
 const HALF_CLOSED_IDLE_MS = 60_000
 
 /**
- * A client that ended its side may be waiting for its answer, or gone: Node would not notice a reset behind an end. So it
- * gets a bound, which every byte of the answer renews. A tunnel has rules of its own.
+ * Bounds how long a client that has ended its side may take: it may be waiting for its answer, or gone, and Node would not
+ * notice a reset behind an end. Every byte of the answer renews it. A tunnel has rules of its own.
  */
-export function boundHalfClosed(
-  socket: Socket,
-  isWaiting: () => boolean,
-  idleMs: number = HALF_CLOSED_IDLE_MS,
-): void {
-  socket.once('end', () => {
-    if (isWaiting()) socket.setTimeout(idleMs, () => resetSocket(socket))
-  })
+export function boundHalfClosed(socket: Socket, idleMs: number = HALF_CLOSED_IDLE_MS): void {
+  socket.setTimeout(idleMs, () => resetSocket(socket))
 }
 
 /**

@@ -3,7 +3,6 @@ import { classifyIp } from '../policy/address-kind.ts'
 import {
   admit,
   type Admitted,
-  clientKey,
   isRefusal,
   type LiveTunnel,
   type ProxyCore,
@@ -59,8 +58,8 @@ export async function serveConnect(
   })
   if (isRefusal(admitted)) return refuse(admitted)
 
-  const slot = takeSlot(core, client, admitted)
-  if ('reason' in slot) return refuse(slot)
+  const full = takeSlot(core, client, admitted)
+  if (full) return refuse(full)
 
   const dialled = await dialFor(core, client, admitted)
   if (!client.writable) {
@@ -68,7 +67,7 @@ export async function serveConnect(
     return
   }
   if (dialled.kind === 'failed') {
-    slot.free()
+    core.slots.free(client)
     return refuse(dialRefusal(admitted, dialled))
   }
   recordAllowed(core, admitted, dialled.address)
@@ -129,30 +128,22 @@ export function dialRefusal(
 export function takeSlot(
   core: ProxyCore,
   client: Socket,
-  admitted: Admitted,
-): Refusal | { readonly free: () => void } {
-  const { limits, clients } = core
-  const key = clientKey(client)
-  const total = core.openSlots
-  const own = clients.get(key) ?? 0
+  { target }: Admitted,
+): Refusal | undefined {
+  const { limits, slots } = core
   const refuse = (detail: string, status: number) =>
-    refusal({ reason: 'limit', detail, status, target: admitted.target, via: admitted.target.via })
-  if (limits.maxTunnelsPerClient > 0 && own >= limits.maxTunnelsPerClient) {
-    return refuse(`this client has ${own} tunnels, the most it may have`, 429)
+    refusal({ reason: 'limit', detail, status, target, via: target.via })
+  if (limits.maxTunnelsPerClient > 0) {
+    const own = slots.ofClient(client)
+    if (own >= limits.maxTunnelsPerClient) {
+      return refuse(`this client has ${own} tunnels, the most it may have`, 429)
+    }
   }
-  if (total >= limits.maxTunnels)
-    return refuse(`${total} tunnels are open, the most there may be`, 503)
-  clients.set(key, own + 1)
-  core.openSlots++
-  const free = () => {
-    client.removeListener('close', free)
-    core.openSlots--
-    const left = (clients.get(key) ?? 1) - 1
-    if (left > 0) clients.set(key, left)
-    else clients.delete(key)
+  if (slots.size >= limits.maxTunnels) {
+    return refuse(`${slots.size} tunnels are open, the most there may be`, 503)
   }
-  client.on('close', free)
-  return { free }
+  slots.take(client)
+  return undefined
 }
 
 /** One tunnel from its 200 to its end: what a drain may end, and the event when it has ended. */

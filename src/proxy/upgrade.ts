@@ -39,9 +39,9 @@ export function serveUpgrade(
     return
   }
   // Inside a tunnel the connection has its slot already.
-  const slot = context.tunnel ? undefined : takeSlot(core, client, admitted)
-  if (slot && 'reason' in slot) {
-    refuseForward(core, request, response, slot)
+  const full = context.tunnel ? undefined : takeSlot(core, client, admitted)
+  if (full) {
+    refuseForward(core, request, response, full)
     return
   }
   exchange(core, request, response, {

@@ -20,7 +20,7 @@ const LOAD_CORE = '1'
 const FIRST_PORT = 7_000
 
 /**
- * Runs the benchmark. `--only KEY,…` measures these proxies alone, `--figures KEY,…` these figures (`idle` among them),
+ * Runs the benchmark. `--only KEY,…` measures these proxies alone, `--figures KEY,…` these figures (`idle` and `start` among them),
  * `--rounds N` another number of rounds, `--profile FOLDER` writes a profile of ours there.
  */
 export async function main(args) {
@@ -87,6 +87,7 @@ async function inside(args, folder) {
     const figures = await measureAll(load, running, { chosen, targets, rounds })
     const hasIdle = wanted?.includes('idle') ?? true
     const idle = hasIdle ? await measureAllIdle(load, peers, targets) : []
+    const start = (wanted?.includes('start') ?? true) ? await measureStarts(peers, rounds) : []
     const result = {
       date: new Date().toISOString(),
       machine: `${cpus()[0]?.model ?? ''}, ${cpus().length} processors, Linux ${release()}, Node ${process.version}`,
@@ -95,6 +96,7 @@ async function inside(args, folder) {
       peers: peers.map(({ key, label }) => ({ key, label })),
       figures,
       idle,
+      start,
     }
     const judged = judge(result)
     process.stdout.write(
@@ -178,6 +180,21 @@ async function measureAllIdle(load, peers, targets) {
       await endPeer(child)
     }
     found.push(row)
+  }
+  return found
+}
+
+/** How long each takes until it listens, in milliseconds, round after round. */
+async function measureStarts(peers, rounds) {
+  let port = FIRST_PORT + 200
+  const found = peers.map(({ key, label }) => ({ key, label, ms: [] }))
+  for (let round = -1; round < rounds; round++) {
+    for (const [i, peer] of peers.entries()) {
+      const before = performance.now()
+      const child = await startPeer(peer, ++port, PROXY_CORE)
+      if (round >= 0) found[i].ms.push(performance.now() - before)
+      await endPeer(child)
+    }
   }
   return found
 }

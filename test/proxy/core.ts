@@ -1,10 +1,8 @@
-import { Socket } from 'node:net'
 import tap from 'tap'
 import type { EgressEvent } from '../../src/events/event.ts'
 import { createAuthenticator } from '../../src/proxy/authenticate.ts'
 import {
   admit,
-  clientKey,
   isRefusal,
   type ProxyCore,
   recordAllowed,
@@ -14,6 +12,7 @@ import {
 import { DEFAULT_LIMITS } from '../../src/proxy/limits.ts'
 import { refusal } from '../../src/proxy/refuse.ts'
 import { readForward } from '../../src/proxy/request-head.ts'
+import { Slots } from '../../src/proxy/slots.ts'
 import { incoming } from '../support/incoming.ts'
 import { NOW, targetOf } from '../support/policy-of.ts'
 import { policyWith } from '../support/proxy.ts'
@@ -27,7 +26,7 @@ function coreWith(parts: Partial<ProxyCore> = {}) {
     authenticator: createAuthenticator(TOKEN),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Set(),
-    clients: new Map(),
+    slots: new Slots(),
     audit: false,
     pseudonym: 'me',
     now: () => NOW,
@@ -36,7 +35,6 @@ function coreWith(parts: Partial<ProxyCore> = {}) {
     generation: 7,
     limits: DEFAULT_LIMITS,
     isDraining: false,
-    openSlots: 0,
     ...parts,
   }
   return { core, events }
@@ -144,8 +142,4 @@ void tap.test('a fault of our own is recorded, whatever was thrown, and cut', as
   recordInternalError(core, 'x'.repeat(100_000))
   for (const event of events.slice(0, 3)) t.match(event, { data: { message: /oops/ } })
   t.match(events[3], { data: { message: /^x{4096}$/ } })
-})
-
-void tap.test('a client is told by its address', async (t) => {
-  t.equal(clientKey(new Socket()), '')
 })

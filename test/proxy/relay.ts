@@ -235,7 +235,7 @@ void tap.test(
   'a client that ended its side and waits is let go after a silence, not before',
   async (t) => {
     const [near, far] = await openSocketPair(t)
-    boundHalfClosed(near, () => true, 60)
+    near.once('end', () => boundHalfClosed(near, 60))
     near.resume()
     far.resume()
     far.end()
@@ -245,11 +245,5 @@ void tap.test(
     }
     t.notOk(near.destroyed, 'every byte of the answer renews it')
     await new Promise((resolve) => near.once('close', resolve))
-    const [other, rest] = await openSocketPair(t)
-    boundHalfClosed(other, () => false, 1)
-    other.resume()
-    rest.end()
-    await new Promise((resolve) => other.once('end', resolve))
-    t.equal(other.timeout ?? 0, 0, 'no bound where nothing is waited for')
   },
 )

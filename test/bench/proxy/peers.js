@@ -76,7 +76,7 @@ http_access allow okip
 http_access deny all
 cache deny all
 cache_mem 0 MB
-access_log stdio:${folder}/squid-${own}.log
+access_log daemon:${folder}/squid-${own}.log
 cache_log ${folder}/squid-cache-${own}.log
 pid_filename ${folder}/squid-${own}.pid
 coredump_dir ${folder}
@@ -183,7 +183,7 @@ export async function startPeer(peer, port, core) {
     if (child.exitCode !== null) throw new Error(`${peer.label} ended: ${complaints}`)
     if (await listens(port)) return child
     if (Date.now() > end) throw new Error(`${peer.label} does not listen: ${complaints}`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
 

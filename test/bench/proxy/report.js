@@ -109,7 +109,7 @@ export function judge({ figures, idle }) {
 }
 
 /** The table for people. */
-export function renderTable({ date, machine, rounds, peers, figures, idle }, { budgets }) {
+export function renderTable({ date, machine, rounds, peers, figures, idle, start }, { budgets }) {
   const lines = [`${machine}; ${date}; medians of ${rounds} interleaved rounds`, '']
   for (const { label, isBytes, direct, peers: found } of figures) {
     lines.push(label)
@@ -133,7 +133,11 @@ export function renderTable({ date, machine, rounds, peers, figures, idle }, { b
     }
     lines.push('')
   }
-  lines.push('budgets')
+  if (start.length > 0) lines.push('from the start until it listens')
+  for (const { label, ms } of start) {
+    lines.push(`  ${label.padEnd(24)} ${median(ms).toFixed(0).padStart(8)} ms`)
+  }
+  lines.push('', 'budgets')
   for (const { what, against, ratio, spread, most, stretch, verdict, isNoisy } of budgets) {
     const bounds = [
       most === undefined ? '' : `at most ${most}: ${verdict}`,
