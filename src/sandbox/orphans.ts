@@ -53,7 +53,7 @@ const REMOVE_TIMEOUT_MS = 20_000
  * is only what was started under this boot of the kernel and in this pid namespace; the rest may belong to somebody who
  * lives, and stays.
  *
- * @param ownRun the run that asks, whose container need not be looked at
+ * @param ownRun the run that asks: neither its record nor its container need be looked at
  */
 export async function reapOrphans(
   host: SandboxHost,
@@ -67,7 +67,7 @@ export async function reapOrphans(
   const isOrphan = (labels: Readonly<Record<string, string>>) =>
     isGone(ownerOf(labels), host.identity)
   // A run that finds nobody dead does not ask for it.
-  const looksForVolumes = ownRun === undefined || listOrphans(host).length > 0
+  const looksForVolumes = ownRun === undefined || listOrphans(host, ownRun).length > 0
   for (const driver of drivers) {
     try {
       const found = await driver.list(RUN_LABEL, own)
@@ -81,14 +81,14 @@ export async function reapOrphans(
       unreachable.push(error instanceof Error ? error.message : String(error))
     }
   }
-  const { runs, gitMetadata, working } = settleOrphans(host, drivers)
+  const { runs, gitMetadata, working } = settleOrphans(host, drivers, ownRun)
   leftBehind.push(...working.filter((id) => !leftBehind.includes(id)))
   return { containers, runs, leftBehind, gitMetadata, unreachable }
 }
 
 /** The runs that left something behind, or whose record says that they run, and that nobody drives. */
-function listOrphans(host: SandboxHost): RunRecord[] {
-  return listActiveRuns(host).filter(
+function listOrphans(host: SandboxHost, ownRun: string | undefined): RunRecord[] {
+  return listActiveRuns(host, ownRun).filter(
     ({ status, scratch, owner }) =>
       (status === 'running' || scratch !== null) && isGone(owner, host.identity),
   )
@@ -101,11 +101,12 @@ function listOrphans(host: SandboxHost): RunRecord[] {
 function settleOrphans(
   host: SandboxHost,
   drivers: readonly ReapedEngine[],
+  ownRun: string | undefined,
 ): Pick<Reaped, 'runs' | 'gitMetadata'> & { readonly working: readonly string[] } {
   const gitMetadata: GitLeftover[] = []
   const runs: string[] = []
   const working: string[] = []
-  for (const { id, status, scratch, container } of listOrphans(host)) {
+  for (const { id, status, scratch, container } of listOrphans(host, ownRun)) {
     if (container !== null && drivers.some((one) => one.hasProcess?.(container))) {
       working.push(container)
       continue

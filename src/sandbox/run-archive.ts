@@ -108,12 +108,23 @@ export function listRuns(host: Pick<SandboxHost, 'iterionHome'>): RunRecord[] {
   return readAll(host, path.join(host.iterionHome, 'runs'))
 }
 
-/** The runs that are driven, or that left something behind. What costs time does not grow with the runs there were. */
-export function listActiveRuns(host: Pick<SandboxHost, 'iterionHome'>): RunRecord[] {
-  return readAll(host, path.join(host.iterionHome, 'runs', ACTIVE_FOLDER))
+/**
+ * The runs that are driven, or that left something behind. What costs time does not grow with the runs there were.
+ *
+ * @param except a run that is left out: its record is not even read
+ */
+export function listActiveRuns(
+  host: Pick<SandboxHost, 'iterionHome'>,
+  except?: string,
+): RunRecord[] {
+  return readAll(host, path.join(host.iterionHome, 'runs', ACTIVE_FOLDER), except)
 }
 
-function readAll(host: Pick<SandboxHost, 'iterionHome'>, folder: string): RunRecord[] {
+function readAll(
+  host: Pick<SandboxHost, 'iterionHome'>,
+  folder: string,
+  except?: string,
+): RunRecord[] {
   let names: string[]
   try {
     names = readdirSync(folder)
@@ -121,7 +132,7 @@ function readAll(host: Pick<SandboxHost, 'iterionHome'>, folder: string): RunRec
     return []
   }
   return names
-    .filter((name) => RUN_ID.test(name))
+    .filter((name) => name !== except && RUN_ID.test(name))
     .flatMap((name) => {
       try {
         return [readRun(host, name)]

@@ -143,6 +143,12 @@ void tap.test('what is driven, or left something behind, is marked', async (t) =
   killed.close()
   const ids = () => new Set(listActiveRuns(host).map(({ id }) => id))
   t.strictSame(ids(), new Set([leaving.record.id, killed.record.id]))
+  const others = listActiveRuns(host, killed.record.id)
+  t.strictSame(
+    others.map(({ id }) => id),
+    [leaving.record.id],
+    'but one that is named',
+  )
   settleRun(host, killed.record.id, { status: 'failed_resumable' })
   settleRun(host, leaving.record.id, { scratch: null })
   t.strictSame(ids(), new Set())
