@@ -59,7 +59,8 @@ export {
   type ListenAddress,
 } from './proxy/egress-proxy.ts'
 export { DEFAULT_LIMITS, type Limits } from './proxy/limits.ts'
-export { type Resolver, type ResolverAnswer, systemResolver } from './proxy/resolver.ts'
+export { type Resolver, type ResolverAnswer } from './proxy/resolver.ts'
+export { systemResolver } from './proxy/system-resolver.ts'
 export { type Spawner, systemSpawner } from './door/spawn.ts'
 export type { RepositorySandbox } from './sandbox/choose-container.ts'
 export type { RunResult } from './sandbox/drive-run.ts'

@@ -43,7 +43,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
     floors: ['errors.ts', 'policy', 'events'],
     packages: {
       'node:crypto': ['authenticate.ts', 'egress-proxy.ts'],
-      'node:dns/promises': ['resolver.ts'],
+      'node:dns/promises': ['system-resolver.ts'],
       'node:fs': ['limits.ts'],
       'node:http': ['*'],
       'node:net': ['*'],
@@ -78,8 +78,8 @@ const FLOORS: Readonly<Record<string, Floor>> = {
         'build-tag.ts',
         'digest.ts',
         'doctor-doors.ts',
-        'drivers/docker.ts',
         'git-dangers.ts',
+        'random-word.ts',
         'run-store.ts',
       ],
       'node:fs': [

@@ -21,7 +21,7 @@ export async function runDoctor(
 ): Promise<ExitCode> {
   try {
     const hasRun = file !== undefined || command !== undefined
-    const request = readRunRequest(io, file, hasRun ? command : ['true'], options)
+    const request = await readRunRequest(io, file, hasRun ? command : ['true'], options)
     const checks = await examine(request.host, {
       source: hasRun ? request.source : undefined,
       options: request.options,

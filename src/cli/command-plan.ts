@@ -16,7 +16,7 @@ export async function runPlan(
   options: RunRequestOptions,
 ): Promise<ExitCode> {
   try {
-    const request = readRunRequest(io, file, command, options)
+    const request = await readRunRequest(io, file, command, options)
     const run = await planRun(request.host, request.source, request.options)
     const document = planDocument(run, await run.plan.loadPolicy())
     io.stdout(options.json === true ? renderJson(document) : renderPlan(document))

@@ -45,7 +45,7 @@ export function runRun(
   options: RunCommandOptions,
 ): Promise<number> {
   return answering(io, options, async () => {
-    const request = readRunRequest(io, file, command, options)
+    const request = await readRunRequest(io, file, command, options)
     await preflight(request.host, request.source, request.options)
     return runWorkflow(request.host, request.source, request.options)
   })
@@ -66,7 +66,7 @@ export function runResume(io: Io, id: string, options: ResumeCommandOptions): Pr
       )
     }
     const next = { ...flags, env: given }
-    return resumeRun(withResolver(host, flags), id, {
+    return resumeRun(await withResolver(host, flags), id, {
       ...runOptions(io, host, next, options, workspace),
       acceptChanges: options.acceptChanges === true,
     })

@@ -15,7 +15,6 @@ import type { HostState, SandboxMode } from '../sandbox/spec.ts'
 import type { Io } from './io.ts'
 import { packageVersion } from './package-version.ts'
 import { shownLines } from './render.ts'
-import { parseResolveOptions } from './resolve-option.ts'
 
 /** What a command line says about a run, whether it runs now or not. */
 export interface RunRequestOptions {
@@ -49,12 +48,12 @@ export interface RunRequest {
  * @param command the words behind `--`; undefined if there is none
  * @throws {EgressError} USAGE, OPTION_INVALID
  */
-export function readRunRequest(
+export async function readRunRequest(
   io: Io,
   file: string | undefined,
   command: readonly string[] | undefined,
   options: RunRequestOptions,
-): RunRequest {
+): Promise<RunRequest> {
   assertOneWorkflow(file, command, options)
   const host = io.sandboxHost()
   const absolute = (one: string | undefined) =>
@@ -84,7 +83,7 @@ export function readRunRequest(
     repository,
   }
   return {
-    host: withResolver(host, flags),
+    host: await withResolver(host, flags),
     source,
     options: runOptions(io, host, flags, options, workspace),
   }
@@ -142,7 +141,9 @@ export function runOptions(
 }
 
 /** A machine whose names are answered as the command line says, first of all. */
-export function withResolver(host: SandboxHost, { resolve }: RunFlags): SandboxHost {
+export async function withResolver(host: SandboxHost, { resolve }: RunFlags): Promise<SandboxHost> {
+  if (resolve.length === 0) return host
+  const { parseResolveOptions } = await import('./resolve-option.ts')
   return { ...host, resolver: parseResolveOptions(resolve).toResolver(host.resolver) }
 }
 

@@ -1,7 +1,7 @@
 import { homedir, tmpdir, totalmem, userInfo } from 'node:os'
 import path from 'node:path'
 import { systemSpawner } from '../door/spawn.ts'
-import { systemResolver } from '../proxy/resolver.ts'
+import { systemResolver } from '../proxy/system-resolver.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
 import { readIdentity } from '../sandbox/process-identity.ts'
 import type { Io } from './io.ts'
@@ -13,16 +13,13 @@ const PASSED_ON: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SI
 export function systemIo(): Io {
   const script = process.argv[1] ?? ''
   let signals = 0
-  // A reader that has seen enough (`| head`) is no failure.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-    })
-  }
   return {
-    stdout: (text) => process.stdout.write(text),
-    stderr: (text) => process.stderr.write(text),
-    stdin: process.stdin,
+    stdout: printer(() => process.stdout),
+    stderr: printer(() => process.stderr),
+    // As with the others, making the stream takes milliseconds, and a run hands its own on as it is.
+    get stdin() {
+      return process.stdin
+    },
     env: process.env,
     programName: script.endsWith('.js')
       ? `node ${path.relative('', script)}`
@@ -41,6 +38,20 @@ export function systemIo(): Io {
     },
     stdio: 'inherit',
     sandboxHost: systemHost,
+  }
+}
+
+/** Prints to a stream, which is made with the first text. A reader that has seen enough (`| head`) is no failure. */
+function printer(streamOf: () => NodeJS.WriteStream): (text: string) => void {
+  let stream: NodeJS.WriteStream | undefined
+  return (text) => {
+    if (stream === undefined) {
+      stream = streamOf()
+      stream.on('error', (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EPIPE') throw error
+      })
+    }
+    stream.write(text)
   }
 }
 

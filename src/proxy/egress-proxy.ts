@@ -17,8 +17,9 @@ import {
   type RelayChoice,
   type RelayKind,
 } from './sockets.ts'
-import { LookupCache, type Resolver, systemResolver } from './resolver.ts'
 import { Slots } from './slots.ts'
+import { LookupCache, type Resolver } from './resolver.ts'
+import { systemResolver } from './system-resolver.ts'
 import { classifyIp } from '../policy/address-kind.ts'
 
 /** How an egress proxy is made. */

@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises'
 import { EgressError } from '../errors.ts'
 import type { IpAddress } from '../policy/address.ts'
 import { parseSystemAddress } from './local-addresses.ts'
@@ -31,10 +30,6 @@ const CACHE_MS = 1_000
 /** Look-ups under way at a time, over all names. */
 const MAX_PENDING = 512
 const MAX_CACHED = 10_000
-
-/** Asks the system's resolver (getaddrinfo) for all addresses of both families, as an absolute name. */
-export const systemResolver: Resolver = async (name) =>
-  lookup(`${name}.`, { all: true, verbatim: true })
 
 interface Entry {
   readonly addresses: Promise<readonly ResolvedAddress[]>

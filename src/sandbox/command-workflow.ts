@@ -1,5 +1,4 @@
 import { EgressError } from '../errors.ts'
-import { digestOf } from './digest.ts'
 import { isImageReference } from './image-reference.ts'
 import { EMPTY_BLOCK, type Workflow } from './spec.ts'
 
@@ -11,7 +10,7 @@ export interface CommandLineParts {
 }
 
 /**
- * The workflow of one node, `command`, that a command line means. Its digest holds image and command; a policy has one
+ * The workflow of one node, `command`, that a command line means. It says image and command; a policy has a digest
  * of its own when it is compiled.
  *
  * @throws {EgressError} OPTION_INVALID for an image that cannot be one, an empty command
@@ -32,6 +31,6 @@ export function commandWorkflow({ image, command }: CommandLineParts): Workflow 
     attachments: [],
     secrets: [],
     nodes: [{ id: 'command', backend: 'tool', command, fallback: [] }],
-    digest: digestOf({ image: image ?? null, command }),
+    said: { image: image ?? null, command },
   }
 }

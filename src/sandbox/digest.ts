@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isMap } from './is-map.ts'
 
 /** SHA-256 over a value as JSON with sorted keys, in hex. */
 export function digestOf(value: unknown): string {
@@ -6,11 +7,6 @@ export function digestOf(value: unknown): string {
     isMap(one) ? Object.fromEntries(Object.entries(one).toSorted(byKey)) : one,
   )
   return createHash('sha256').update(text).digest('hex')
-}
-
-/** True for a plain map of values. */
-export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function byKey([a]: [string, unknown], [b]: [string, unknown]): number {

@@ -6,7 +6,6 @@ import type { RepositorySandbox } from './choose-container.ts'
 import { type DroppedFallback, screenFallbacks } from './backend.ts'
 import { commandWorkflow } from './command-workflow.ts'
 import { definesSandbox, repositoryOf } from './devcontainer/find-devcontainer.ts'
-import { digestOf } from './digest.ts'
 import type { Driver, ImageInfo } from './driver.ts'
 import { createDockerDriver } from './drivers/docker.ts'
 import { findRuntime } from './drivers/find-runtime.ts'
@@ -128,16 +127,18 @@ export async function readPlan(
   const network = networkOf(source, workflow, decision, repository)
   const { nodes, dropped } = screenFallbacks(workflow.nodes, decision.kind === 'sandboxed')
   let loading: Promise<Policy | undefined> | undefined
+  // First of all: while the engine looks for the image, the rest is loaded.
+  const engine = runtime && openEngine(runtime, decision, options.control?.signal)
   return {
     workflow: { ...workflow, nodes },
     dropped,
     decision,
     network,
     repository,
-    digest: specDigest(workflow, decision, repository),
+    digest: await specDigest(workflow, decision, repository),
     loadPolicy: () => (loading ??= loadPolicy(source, network)),
     workflowDir: source.file === null ? host.cwd : path.dirname(source.file),
-    engine: runtime && openEngine(runtime, decision, options.control?.signal),
+    engine,
   }
 }
 
@@ -199,11 +200,13 @@ async function readRepository(
   return loadRepository({ host, repository, workspace, operatorEnv })
 }
 
-function specDigest(
-  { digest }: Workflow,
+async function specDigest(
+  { said }: Workflow,
   decision: SpecDecision,
   repository: RepositorySandbox | undefined,
-): string {
+): Promise<string> {
+  const { digestOf } = await import('./digest.ts')
+  const digest = digestOf(said)
   if (repository?.digest === undefined || decision.kind !== 'sandboxed') return digest
   return decision.container.from === 'repository' ? digestOf([digest, repository.digest]) : digest
 }

@@ -3,7 +3,7 @@ import { driveRun, type RunResult, type RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
 import { makePlace } from './run-place.ts'
 import { readPlan, type RunOptions, type RunPlan, type RunSource } from './run-plan.ts'
-import { createRun, type RunHandle } from './run-store.ts'
+import type { RunHandle } from './run-store.ts'
 import { Teardown } from './teardown.ts'
 
 /** Failures behind which there is nobody to ask. */
@@ -27,6 +27,7 @@ export async function runWorkflow(
   options: RunOptions,
 ): Promise<RunResult> {
   const plan = await readPlan(host, source, options)
+  const { createRun } = await import('./run-store.ts')
   const handle = createRun(host, {
     name: plan.workflow.name,
     status: 'running',

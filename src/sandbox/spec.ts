@@ -68,8 +68,8 @@ export interface Workflow {
   readonly attachments: readonly string[]
   readonly secrets: readonly SecretSpec[]
   readonly nodes: readonly NodeSpec[]
-  /** SHA-256 of what the file says, in hex; comments and layout do not count. */
-  readonly digest: string
+  /** All that the file says, as it is said: what a digest of it is made of. Comments and layout do not count. */
+  readonly said: unknown
 }
 
 /** A block that says nothing. */

@@ -3,7 +3,7 @@ import { takesTask } from './backend.ts'
 import { fitsVariable } from './env-file.ts'
 import { parseMountText } from './mount-text.ts'
 import { isEnvName } from './workflow-schema.ts'
-import { isMap } from './digest.ts'
+import { isMap } from './is-map.ts'
 
 type Path = readonly PropertyKey[]
 

@@ -1,6 +1,6 @@
 import { type ParseOptions, type PolicySource, readPolicyPart } from '../policy/parse.ts'
 import type { YamlSource } from '../policy/yaml-source.ts'
-import { isMap } from './digest.ts'
+import { isMap } from './is-map.ts'
 
 const NETWORK = ['sandbox', 'network']
 /** What may stand beside `mode: open` in `network:`. */

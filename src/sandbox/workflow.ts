@@ -6,7 +6,6 @@ import { YamlSource } from '../policy/yaml-source.ts'
 import type { Catalog } from '../presets/catalog.ts'
 import { confineCatalog } from '../presets/confine.ts'
 import { readSource } from '../presets/read-source.ts'
-import { digestOf } from './digest.ts'
 import { parseMountText } from './mount-text.ts'
 import {
   EMPTY_BLOCK,
@@ -57,7 +56,7 @@ export function parseWorkflow(text: string, file: string, options: ParseOptions 
     attachments: shape.attachments ?? [],
     secrets: (shape.secrets ?? []).map(readSecret),
     nodes: shape.nodes.map(readNode),
-    digest: digestOf(value),
+    said: value,
   }
 }
 

@@ -3,18 +3,15 @@ import { commandWorkflow } from '../../src/sandbox/command-workflow.ts'
 import { blockOf } from '../support/sandbox-block.ts'
 
 void tap.test('a command line is a workflow of one node', async (t) => {
-  const { digest, ...rest } = commandWorkflow({ image: 'a:1', command: ['curl', '-v'] })
-  t.strictSame(rest, {
+  t.strictSame(commandWorkflow({ image: 'a:1', command: ['curl', '-v'] }), {
     file: 'the command line',
     name: 'command',
     sandbox: blockOf({ mode: 'inline', image: 'a:1' }),
     attachments: [],
     secrets: [],
     nodes: [{ id: 'command', backend: 'tool', command: ['curl', '-v'], fallback: [] }],
+    said: { image: 'a:1', command: ['curl', '-v'] },
   })
-  t.equal(commandWorkflow({ image: 'a:1', command: ['curl', '-v'] }).digest, digest)
-  t.not(commandWorkflow({ image: 'a:2', command: ['curl', '-v'] }).digest, digest)
-  t.not(commandWorkflow({ image: 'a:1', command: ['curl -v'] }).digest, digest)
   t.equal(commandWorkflow({ command: ['true'] }).sandbox, undefined)
 })
 

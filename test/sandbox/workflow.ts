@@ -2,6 +2,7 @@ import path from 'node:path'
 import tap from 'tap'
 import { createCatalog } from '../../src/presets/catalog.ts'
 import { composePolicy } from '../../src/presets/compose.ts'
+import { digestOf } from '../../src/sandbox/digest.ts'
 import { loadWorkflow, parseWorkflow } from '../../src/sandbox/workflow.ts'
 import { inShort, problemsOf } from '../support/problems-of.ts'
 import { blockOf } from '../support/sandbox-block.ts'
@@ -42,7 +43,7 @@ const withSandbox = (sandbox: string) => parse(`name: w\nsandbox: ${sandbox}\n${
 const problems = (text: string) => problemsOf(() => parse(text)).map(inShort)
 
 void tap.test('every key of a workflow is read', async (t) => {
-  const { sandbox, digest, ...rest } = parse(FULL)
+  const { sandbox, said, ...rest } = parse(FULL)
   t.strictSame(rest, {
     file: 'w.yaml',
     name: 'build it',
@@ -88,7 +89,7 @@ void tap.test('every key of a workflow is read', async (t) => {
       },
     ],
   })
-  t.match(digest, /^[\da-f]{64}$/)
+  t.match(digestOf(said), /^[\da-f]{64}$/)
 })
 
 void tap.test('what is left out has its default', async (t) => {
@@ -148,7 +149,7 @@ void tap.test('YAML beyond plain values is refused as in a policy', async (t) =>
 })
 
 void tap.test('the digest is that of what the file says', async (t) => {
-  const digest = (text: string) => parse(text).digest
+  const digest = (text: string) => digestOf(parse(text).said)
   const plain = digest(`name: w\nsandbox: {user: a, env: {A: "1", B: "2"}}\n${NODES}`)
   t.equal(
     digest(`# why\n${NODES}sandbox:\n  env:\n    B: '2'\n    A: "1"\n  user: a\nname: w\n`),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Test } from 'tap'
 import { systemSpawner } from '../../src/door/spawn.ts'
-import { systemResolver } from '../../src/proxy/resolver.ts'
+import { systemResolver } from '../../src/proxy/system-resolver.ts'
 import type { SandboxHost } from '../../src/sandbox/host.ts'
 import { readIdentity } from '../../src/sandbox/process-identity.ts'
 

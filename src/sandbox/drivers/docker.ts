@@ -1,5 +1,4 @@
 import type { ChildProcess } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { type ContainerRuntime, runtimeCommand } from '../../door/container-runtime.ts'
 import { signalGroup } from '../../door/spawn.ts'
@@ -237,6 +236,7 @@ async function startContainer(
   signal: AbortSignal,
   remove: Driver['remove'],
 ): Promise<RunningContainer> {
+  const { randomWord } = await import('../random-word.ts')
   const child = runtime.spawn(runtime.program, [...runtime.globalArgs, ...args], {
     env: runtime.env,
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -264,7 +264,7 @@ async function startContainer(
     })()
     return stopping
   }
-  const word = `${randomBytes(12).toString('hex')}\n`
+  const word = `${randomWord()}\n`
   const answered = new Promise<boolean>((resolve) => {
     let heard = ''
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
