@@ -60,6 +60,7 @@ export {
 } from './proxy/egress-proxy.ts'
 export { DEFAULT_LIMITS, type Limits } from './proxy/limits.ts'
 export { type Resolver, type ResolverAnswer } from './proxy/resolver.ts'
+export { type RelayChoice, type RelayKind } from './proxy/sockets.ts'
 export { systemResolver } from './proxy/system-resolver.ts'
 export { type Spawner, systemSpawner } from './door/spawn.ts'
 export type { RepositorySandbox } from './sandbox/choose-container.ts'

@@ -43,7 +43,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
     floors: ['errors.ts', 'policy', 'events'],
     packages: {
       'node:crypto': ['authenticate.ts', 'egress-proxy.ts'],
-      'node:dns/promises': ['system-resolver.ts'],
+      'node:dns/promises': ['look-up.ts'],
       'node:fs': ['limits.ts'],
       'node:http': ['*'],
       'node:net': ['*'],

@@ -5,6 +5,7 @@ import { parseHost } from '../policy/host.ts'
 import { parsePort, splitAuthority } from '../policy/target.ts'
 import { readSource } from '../presets/read-source.ts'
 import { createEgressProxy, type ListenAddress } from '../proxy/egress-proxy.ts'
+import type { RelayKind } from '../proxy/sockets.ts'
 import { systemResolver } from '../proxy/system-resolver.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Io } from './io.ts'
@@ -21,6 +22,7 @@ interface ServeOptions extends PolicyOptions {
   readonly insecureNoAuth?: boolean
   readonly readyFile?: string
   readonly audit?: boolean
+  readonly relay?: RelayKind
   readonly runId?: string
   readonly limit: readonly string[]
   readonly resolve: readonly string[]
@@ -43,11 +45,13 @@ export async function runServe(io: Io, options: ServeOptions): Promise<ExitCode>
       resolver: given.toResolver(systemResolver),
       limits: parseLimits(options.limit),
       audit: options.audit === true,
+      ...(options.relay && { relay: options.relay }),
       insecureNoAuth: options.insecureNoAuth === true,
       ...(token !== undefined && { token }),
       ...(log && { onEvent: (event) => log.write(event) }),
     })
     const ended = new Promise<void>((resolve) => io.onTerminate(resolve))
+    io.onAsked(() => io.stderr(renderJson(proxy.stats())))
     const bound = await proxy.listen(address)
     try {
       announce(io, options, bound, token)

@@ -105,6 +105,12 @@ function createProgram(
     .option('--run-id <id>', 'the run_id of events')
     .option('--ready-file <file>', 'write one JSON line when the proxy accepts')
     .option('--limit <name=number>', 'a limit of docs/proxy.md (repeatable)', collect, [])
+    .addOption(
+      new Option('--relay <kind>', 'how bytes are read; pooled is the fast way').choices([
+        'pooled',
+        'streams',
+      ]),
+    )
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
     .option('--json', JSON_HELP)
     .action(async (options) => {

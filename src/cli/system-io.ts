@@ -33,6 +33,9 @@ export function systemIo(): Io {
         })
       }
     },
+    onAsked(listener) {
+      process.on('SIGUSR2', listener)
+    },
     onSignal(listener) {
       for (const signal of PASSED_ON) process.on(signal, () => listener(signal))
     },

@@ -1,10 +1,10 @@
 import type { Resolver } from './resolver.ts'
 
 /**
- * Asks the system's resolver (getaddrinfo) for all addresses of both families, as an absolute name. What it takes is loaded
- * with the first name: most runs never ask for one.
+ * Asks the system's resolver for all addresses of a name. What that takes is loaded with the first name: an open run asks
+ * for none.
  */
 export const systemResolver: Resolver = async (name) => {
-  const { lookup } = await import('node:dns/promises')
-  return lookup(`${name}.`, { all: true, verbatim: true })
+  const { lookUp } = await import('./look-up.ts')
+  return lookUp(name)
 }

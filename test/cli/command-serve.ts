@@ -232,6 +232,20 @@ void tap.test('a port that is taken is told', async (t) => {
   t.match(stderr, `cannot listen on 127.0.0.1:${port}: the port is taken`)
 })
 
+void tap.test('asked by SIGUSR2 it says how it stands, and how it reads', async (t) => {
+  for (const [args, relay] of [
+    [[], { kind: 'pooled', why: /has what it takes/ }],
+    [['--relay', 'streams'], { kind: 'streams', why: 'asked for' }],
+  ] as const) {
+    const served = await serve(t.testdir(), ['--rule', 'a.test', ...args])
+    await ask(served.port, 'CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n')
+    served.child.kill('SIGUSR2')
+    const line = await waitFor(() => /^\{.*\}$/m.exec(served.output().stderr)?.[0])
+    t.match(JSON.parse(line), { tunnels: 0, denied: { 'no-rule': 1 }, relay })
+    t.equal(await served.end(), 0)
+  }
+})
+
 void tap.test('a ready file that cannot be written ends the start', async (t) => {
   const file = path.join(t.testdir(), 'no', 'such', 'folder')
   const { code, stderr } = await runCli([

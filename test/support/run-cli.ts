@@ -30,6 +30,7 @@ export async function runCli(
     env: {},
     programName: 'iterion-egress',
     onTerminate: () => undefined,
+    onAsked: () => undefined,
     onSignal: () => undefined,
     stdio: 'ignore',
     sandboxHost: () => {
