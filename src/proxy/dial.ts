@@ -185,17 +185,19 @@ function raceToConnect(
       const host = formatIp(address.ip)
       const socket = connect(host, address.port)
       attempts.add(socket)
-      socket.once('connect', () => {
+      const onConnect = () => {
+        socket.removeListener('connect', onConnect)
         socket.removeListener('error', onError)
         // The next owner attaches its own listener; an error in between must not be an uncaught one.
         socket.on('error', ignore)
         settle({ kind: 'connected', socket, address: host }, socket)
-      })
+      }
       const onError = (error: NodeJS.ErrnoException) => {
         lastError = `connecting failed (${error.code ?? error.message})`
         attempts.delete(socket)
         tryNext()
       }
+      socket.on('connect', onConnect)
       socket.on('error', onError)
       if (next < addresses.length) delay = setTimeout(tryNext, ATTEMPT_DELAY_MS)
     }

@@ -85,8 +85,8 @@ export async function serveConnect(
 async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Promise<DialResult> {
   const waiter = new DialWaiter()
   const onGone = () => waiter.leave()
-  client.once('close', onGone)
-  client.once('end', onGone)
+  client.on('close', onGone)
+  client.on('end', onGone)
   if (client.readableEnded) onGone()
   const { policy, generation } = core
   const { target, decision } = admitted
