@@ -13,6 +13,7 @@ import type { PolicyOptions } from './policy-flags.ts'
 import { policyFrom } from './policy-options.ts'
 import { renderJson } from './render.ts'
 import { parseResolveOptions } from './resolve-option.ts'
+import { tuneForConnections } from './tune.ts'
 
 interface ServeOptions extends PolicyOptions {
   readonly listen: string
@@ -31,6 +32,7 @@ interface ServeOptions extends PolicyOptions {
 
 /** `serve`: runs a proxy until it is told to end, then drains it. */
 export async function runServe(io: Io, options: ServeOptions): Promise<ExitCode> {
+  tuneForConnections()
   const address = parseListen(options.listen)
   const { policy } = policyFrom(options)
   const token = readToken(io, options)

@@ -6,6 +6,7 @@ import { detachedResponse, type ForwardContext, serveForward } from './forward.t
 import { type ConnectHead, readPlainConnect } from './connect-head.ts'
 import { spareConnections } from './limits.ts'
 import { takeBytes } from './pooled-socket.ts'
+import { type Member, Registry } from './registry.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
@@ -27,8 +28,14 @@ interface Received {
   readonly before: Promise<void>
 }
 
+/** Where a client connection keeps what is known about it. */
+const CLIENT = Symbol('client')
+
+type ClientSocket = Socket & { [CLIENT]?: Client | undefined }
+
 /** What is known about a client connection. */
-interface Client {
+interface Client extends Member {
+  readonly socket: Socket
   /** Requests that are not answered yet. */
   pending: number
   /** Settles when all that was read is answered. */
@@ -54,7 +61,7 @@ export class ConnectionServer {
   readonly #core: ProxyCore
   readonly #http: Server
   readonly #spare = spareConnections()
-  readonly #clients = new Map<Socket, Client>()
+  readonly #clients = new Registry<Client>()
   #agent: VettedAgent
 
   constructor(core: ProxyCore) {
@@ -69,7 +76,7 @@ export class ConnectionServer {
   }
 
   /** Takes over a connection. `connection` looks at its first byte; what is no HTTP is refused. */
-  accept(socket: Socket): void {
+  accept(socket: ClientSocket): void {
     socket.on('error', ignore)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
@@ -77,11 +84,13 @@ export class ConnectionServer {
     const { limits, isDraining } = this.#core
     const most = limits.maxTunnels + this.#spare
     const isFull = this.#clients.size >= most
-    const client = newClient()
-    this.#clients.set(socket, client)
+    const client = newClient(socket)
+    socket[CLIENT] = client
+    this.#clients.add(client)
     socket.on('close', () => {
       clearTimeout(client.headTimer)
-      this.#clients.delete(socket)
+      this.#clients.delete(client)
+      socket[CLIENT] = undefined
       this.#core.slots.free(socket)
     })
     socket.on('end', () => {
@@ -108,15 +117,16 @@ export class ConnectionServer {
 
   /** Ends the connections that wait for a request. One that has begun a head still gets an answer. */
   endIdle(): void {
-    for (const [socket, client] of this.#clients) {
-      if (isIdle(socket, client)) socket.end()
+    for (const client of this.#clients.all()) {
+      if (isIdle(client)) client.socket.end()
     }
   }
 
   /** Ends every connection: who waits for an answer is told why, and an answer under way breaks off. */
   endAll(): void {
-    for (const [socket, client] of this.#clients) {
-      if (isIdle(socket, client) || !socket.writable) socket.destroy()
+    for (const client of this.#clients.all()) {
+      const { socket } = client
+      if (isIdle(client) || !socket.writable) socket.destroy()
       else if (client.current?.headersSent) resetSocket(socket)
       else {
         client.isGivenUp = true
@@ -269,8 +279,8 @@ export class ConnectionServer {
     return { agent: tunnel.agent, tunnel: tunnel.target }
   }
 
-  #clientOf(socket: Socket): Client {
-    return this.#clients.get(socket) ?? newClient()
+  #clientOf(socket: ClientSocket): Client {
+    return socket[CLIENT] ?? newClient(socket)
   }
 
   /** The one place where our own faults end: the request is refused, the fault recorded, the socket closed. */
@@ -328,8 +338,10 @@ const ANSWERED = Promise.resolve()
 
 function ignore(): void {}
 
-function newClient(): Client {
+function newClient(socket: Socket): Client {
   return {
+    place: -1,
+    socket,
     pending: 0,
     answered: ANSWERED,
     headTimer: undefined,
@@ -343,8 +355,9 @@ function newClient(): Client {
 }
 
 /** True if nothing of a request has come since the last answer. */
-function isIdle(socket: Socket, client: Client): boolean {
-  return client.pending === 0 && !client.isHandedOver && socket.bytesRead === client.readBefore
+function isIdle(client: Client): boolean {
+  const { socket, pending, isHandedOver, readBefore } = client
+  return pending === 0 && !isHandedOver && socket.bytesRead === readBefore
 }
 
 /** What a first byte says that cannot begin an HTTP request; undefined if it can. */

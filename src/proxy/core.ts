@@ -16,6 +16,7 @@ import {
   type RequestHead,
   type RequestTarget,
 } from './request-head.ts'
+import type { Member, Registry } from './registry.ts'
 import type { Slots } from './slots.ts'
 
 /** Counters of a proxy since it was made. */
@@ -27,7 +28,7 @@ export interface ProxyCounters {
 }
 
 /** Something under way that a drain waits for and then ends. */
-export interface LiveTunnel {
+export interface LiveTunnel extends Member {
   destroy(cause: RelayCause): void
 }
 
@@ -36,7 +37,7 @@ export interface ProxyCore {
   readonly dialer: Dialer
   readonly authenticator: Authenticator | undefined
   readonly counters: ProxyCounters
-  readonly tunnels: Set<LiveTunnel>
+  readonly tunnels: Registry<LiveTunnel>
   /** The tunnels, from the decision to the close. */
   readonly slots: Slots
   /** Record allowed requests too. */

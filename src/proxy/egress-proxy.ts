@@ -17,6 +17,7 @@ import {
   type RelayChoice,
   type RelayKind,
 } from './sockets.ts'
+import { Registry } from './registry.ts'
 import { Slots } from './slots.ts'
 import { LookupCache, type Resolver } from './resolver.ts'
 import { systemResolver } from './system-resolver.ts'
@@ -127,7 +128,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     }),
     authenticator: token === undefined ? undefined : createAuthenticator(token),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
-    tunnels: new Set(),
+    tunnels: new Registry(),
     slots: new Slots(),
     audit: options.audit === true,
     pseudonym: `iterion-egress-${randomBytes(6).toString('hex')}`,
@@ -206,7 +207,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     const stopped = [...servers].map((server) => stopListening(server))
     connections.endIdle()
     await waitUntil(() => connections.size === 0, timeoutMs)
-    for (const tunnel of core.tunnels) tunnel.destroy('drain')
+    for (const tunnel of core.tunnels.all()) tunnel.destroy('drain')
     connections.endAll()
     // A server may have connections that it took before it was attached: they are not waited for.
     let isStopped = false

@@ -148,6 +148,7 @@ export function takeSlot(
 
 /** One tunnel from its 200 to its end: what a drain may end, and the event when it has ended. */
 export class Tunnel implements LiveTunnel {
+  place = -1
   readonly #core: ProxyCore
   readonly #client: Socket
   readonly #upstream: Socket

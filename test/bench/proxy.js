@@ -147,7 +147,7 @@ async function measureAll(load, running, { chosen, targets, rounds }) {
       process.stderr.write(`${round < 0 ? 'warm-up' : `round ${round + 1}`}: ${figure.label}\n`)
       if (figure.mode !== 'deny')
         note(direct, await measure(load, figure, 'direct', undefined, targets))
-      for (const { key, port, child } of running) {
+      for (const { key, port, child } of rotated(running, round + 1)) {
         // The floor carries tunnels, and decides nothing.
         if (['deny', 'get'].includes(figure.mode) && key === 'floor') continue
         note(
@@ -158,6 +158,11 @@ async function measureAll(load, running, { chosen, targets, rounds }) {
     }
   }
   return found
+}
+
+/** In another order each round: what comes behind a load that costs the machine much pays for it. */
+function rotated(list, by) {
+  return list.map((_, i) => list[(i + by) % list.length])
 }
 
 /** Each number of tunnels on a proxy that was just started. */

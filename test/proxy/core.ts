@@ -12,6 +12,7 @@ import {
 import { DEFAULT_LIMITS } from '../../src/proxy/limits.ts'
 import { refusal } from '../../src/proxy/refuse.ts'
 import { readForward } from '../../src/proxy/request-head.ts'
+import { Registry } from '../../src/proxy/registry.ts'
 import { Slots } from '../../src/proxy/slots.ts'
 import { incoming } from '../support/incoming.ts'
 import { NOW, targetOf } from '../support/policy-of.ts'
@@ -25,7 +26,7 @@ function coreWith(parts: Partial<ProxyCore> = {}) {
     dialer: { dial: async () => Promise.reject(new Error('nothing is dialled here')) },
     authenticator: createAuthenticator(TOKEN),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
-    tunnels: new Set(),
+    tunnels: new Registry(),
     slots: new Slots(),
     audit: false,
     pseudonym: 'me',
