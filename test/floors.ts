@@ -121,6 +121,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'node:fs': ['command-serve.ts', 'package-version.ts'],
       // The numbers of signals.
       'node:os': ['command-run.ts', 'system-io.ts'],
+      'node:v8': ['tune.ts'],
       'node:path': ['run-request.ts', 'system-io.ts'],
     },
   },
