@@ -164,6 +164,9 @@ const NAMED_FOR_BEHAVIOUR = new Set([
   'policy/oracle-python.ts',
   'policy/oracle-wpt.ts',
   'presets/content.ts',
+  'proxy/relay-integrity.ts',
+  'proxy/relay-mutants.ts',
+  'proxy/relay-pressure.ts',
 ])
 
 interface Import {

@@ -1,12 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Target } from '../policy/target.ts'
+import { CLIENT, type Client, type ClientSocket, isIdle, newClient } from './client-connection.ts'
 import { type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
 import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
 import { type ConnectHead, readPlainConnect } from './connect-head.ts'
 import { spareConnections } from './limits.ts'
 import { takeBytes } from './pooled-socket.ts'
-import { type Member, Registry } from './registry.ts'
+import { Registry } from './registry.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
@@ -20,41 +21,6 @@ const CLIENT_IDLE_MS = 60_000
 const LINGERING_SURPLUS = 16
 /** Requests that a client may send ahead before its connection is read no further. */
 const MAX_AHEAD = 16
-
-/** A request that was read, and what has to be answered before it. */
-interface Received {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly before: Promise<void>
-}
-
-/** Where a client connection keeps what is known about it. */
-const CLIENT = Symbol('client')
-
-type ClientSocket = Socket & { [CLIENT]?: Client | undefined }
-
-/** What is known about a client connection. */
-interface Client extends Member {
-  readonly socket: Socket
-  /** Requests that are not answered yet. */
-  pending: number
-  /** Settles when all that was read is answered. */
-  answered: Promise<void>
-  /** The request that was read last. */
-  latest: Received | undefined
-  /** The answer that is being given. */
-  current: ServerResponse | undefined
-  /** How many bytes had been read when the last answer was out. */
-  readBefore: number
-  /** Runs until the first byte. */
-  headTimer: NodeJS.Timeout | undefined
-  /** True once what comes is not looked at any more. */
-  isGivenUp: boolean
-  /** True from a CONNECT or an upgrade on. */
-  isHandedOver: boolean
-  /** The tunnel that the connection is, for clients that speak HTTP inside it. */
-  tunnel: { readonly target: Target; agent: VettedAgent } | undefined
-}
 
 /** Serves client connections, from the first byte to the hand-over to `tunnel`, `forward` or `upgrade`. */
 export class ConnectionServer {
@@ -334,31 +300,7 @@ export class ConnectionServer {
   }
 }
 
-const ANSWERED = Promise.resolve()
-
 function ignore(): void {}
-
-function newClient(socket: Socket): Client {
-  return {
-    place: -1,
-    socket,
-    pending: 0,
-    answered: ANSWERED,
-    headTimer: undefined,
-    latest: undefined,
-    current: undefined,
-    readBefore: 0,
-    isGivenUp: false,
-    isHandedOver: false,
-    tunnel: undefined,
-  }
-}
-
-/** True if nothing of a request has come since the last answer. */
-function isIdle(client: Client): boolean {
-  const { socket, pending, isHandedOver, readBefore } = client
-  return pending === 0 && !isHandedOver && socket.bytesRead === readBefore
-}
 
 /** What a first byte says that cannot begin an HTTP request; undefined if it can. */
 function otherProtocolOf(byte: number | undefined): string | undefined {

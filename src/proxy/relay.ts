@@ -42,11 +42,34 @@ class StreamCarrier implements Carrier {
   readonly #onDrain = () => this.#from.resume()
 }
 
+/** What Node.js holds of the system's socket: not documented, so it is looked at before it is used. */
+interface SocketHandle {
+  getpeername?(address: object): number
+  readStart?(): number
+}
+
+/**
+ * Calls back once an end is one. The library that Node.js reads with takes a reset that comes together with bytes for an
+ * end (libuv/libuv#4997), but the peer has no address any more. Who reads once more is told which of the two it was: a
+ * reset becomes an error of the socket.
+ */
+function confirmEnd(from: Socket, onEnd: () => void): void {
+  const { _handle: handle } = from as { _handle?: SocketHandle | null }
+  const isGone = !from.writableEnded && handle?.getpeername && handle.getpeername({}) !== 0
+  if (!isGone || handle.readStart?.() !== 0) {
+    onEnd()
+    return
+  }
+  // The system is asked in the turn behind this one.
+  setImmediate(() => setImmediate(() => from.errored ?? onEnd()))
+}
+
 /** One way of a relay: an end is passed on as an end, and a side that does not read holds the other one back. */
 export class Lane {
   readonly #from: Socket
   readonly #to: Socket
   readonly #carrier: Carrier
+  #isStarted = false
 
   constructor(from: Socket, to: Socket) {
     this.#from = from
@@ -57,13 +80,15 @@ export class Lane {
 
   /** Carries from now on, and what the source has already. */
   start(): void {
-    if (this.#from.readableEnded) this.#to.end()
+    this.#isStarted = true
+    if (this.#from.readableEnded) this.#onEnd()
     else this.#from.on('end', this.#onEnd)
     this.#carrier.start()
   }
 
   /** Leaves the bytes that still come to the stream of the source. */
   stop(): void {
+    this.#isStarted = false
     this.#from.removeListener('end', this.#onEnd)
     this.#carrier.stop()
   }
@@ -73,7 +98,11 @@ export class Lane {
     this.#carrier.close()
   }
 
-  readonly #onEnd = () => void this.#to.end()
+  readonly #onEnd = () => confirmEnd(this.#from, this.#passEnd)
+
+  readonly #passEnd = () => {
+    if (this.#isStarted) this.#to.end()
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
-import {
+import { spawnSync } from 'node:child_process'
+import fs, {
   closeSync,
   mkdtempSync,
   rmSync,
@@ -261,3 +262,49 @@ void tap.test('a full disk neither throws nor holds the close up', async (t) => 
     t.equal(openCount('/dev/full'), 0, `${count} records: the file is closed`)
   }
 })
+
+void tap.test('a process that exits writes first what waits, and is not held up', async (t) => {
+  const library = new URL('../../dist/index.js', import.meta.url).href
+  const exitAfter = (ms: number, files: readonly string[]) => {
+    const script = `import { openEventLog } from ${JSON.stringify(library)}
+const logs = ${JSON.stringify(files)}.map((file) => openEventLog(file))
+const event = { type: 'policy_rejected', data: { message: 'm'.repeat(900) } }
+for (const log of logs) for (let i = 0; i < 50; i++) log.write(event)
+${ms === 0 ? '' : `await new Promise((resolve) => setTimeout(resolve, ${ms}))`}
+process.exit(3)`
+    const args = ['--input-type=module', '--eval', script]
+    const env = { PATH: process.env['PATH'] }
+    return spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 20_000 })
+  }
+  const folder = t.testdir()
+  const files = Array.from({ length: 20 }, (_, i) => join(folder, `${i}.jsonl`))
+  t.match(exitAfter(0, files), { status: 3, stderr: '' })
+  for (const file of files) t.equal(recordsOf(t, readFileSync(file, 'utf8')).length, 50)
+  if (existsSync('/dev/full')) {
+    t.match(exitAfter(100, ['/dev/full']), { status: 3, stderr: '' }, 'of a full disk')
+  }
+})
+
+void tap.test(
+  'the first record is written at once, those that come together go together',
+  async (t) => {
+    const file = join(t.testdir(), 'events.jsonl')
+    const { write } = fs
+    let writes = 0
+    t.teardown(() => (fs.write = write))
+    fs.write = ((...args: Parameters<typeof write>) => {
+      writes++
+      return write(...args)
+    }) as typeof write
+    const log = openEventLog(file)
+    const event = { type: 'policy_rejected', data: { message: 'no' } } as const
+    log.write(event)
+    t.equal(writes, 1)
+    for (let i = 0; i < 1_000; i++) log.write(event)
+    t.equal(writes, 1)
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    t.equal(recordsOf(t, readFileSync(file, 'utf8')).length, 1_001, 'without being closed')
+    t.ok(writes <= 12, `${writes} writes`)
+    await log.close()
+  },
+)

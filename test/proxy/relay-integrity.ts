@@ -16,7 +16,7 @@ const SIZES = [
 ]
 
 for (const openRelay of [openBareRelay, openProxyRelay]) {
-  const name = openRelay === openBareRelay ? 'pumps' : 'a proxy'
+  const name = openRelay === openBareRelay ? 'lanes' : 'a proxy'
 
   void tap.test(`${name}: every size, both ways at once, whole and in pieces`, async (t) => {
     const relay = await openRelay(t)

@@ -38,7 +38,7 @@ const MUTANTS: readonly Mutant[] = [
     name: 'little reads are written without a copy',
     load: 'mixed',
     file: POOLED,
-    changes: [['to.write(Buffer.from(bytes), onWritten)', 'to.write(bytes, onWritten)']],
+    changes: [['write(Buffer.from(bytes), this.#onWritten)', 'write(bytes, this.#onWritten)']],
   },
   {
     name: 'a private buffer is given back while a write is pending',
@@ -46,8 +46,8 @@ const MUTANTS: readonly Mutant[] = [
     file: POOLED,
     changes: [
       [
-        'if (isHeld) return false\n',
-        'if (isHeld) {\n      intake.buffer = borrow() ?? shared\n      giveBack(own, true)\n      return false\n    }\n',
+        'if (this.#isHeld) return false\n',
+        'if (this.#isHeld) {\n      intake.buffer = borrow() ?? shared\n      giveBack(own, true)\n      return false\n    }\n',
       ],
     ],
   },
@@ -55,23 +55,23 @@ const MUTANTS: readonly Mutant[] = [
     name: 'the buffer of a source that has closed is lent again at once',
     load: 'torn',
     file: POOLED,
-    changes: [['stop(to.writableLength === 0)', 'stop(true)']],
+    changes: [['this.#letGo(!this.#isPending)', 'this.#letGo(true)']],
   },
   {
     name: 'reading goes on while a private write is pending',
     load: 'mixed',
     file: POOLED,
-    changes: [['if (isHeld) return false\n', 'if (isHeld) return true\n']],
+    changes: [['if (this.#isHeld) return false\n', 'if (this.#isHeld) return true\n']],
   },
   {
     name: 'a private buffer becomes the shared one while a write is pending',
     load: 'turning',
     file: POOLED,
     changes: [
-      ['if (isHeld) return false\n', ''],
+      ['if (this.#isHeld) return false\n', ''],
       [
         'giveBack(own, true)\n    }\n    return true',
-        'giveBack(own, true)\n    }\n    return !isHeld',
+        'giveBack(own, true)\n    }\n    return !this.#isHeld',
       ],
     ],
   },
@@ -91,7 +91,7 @@ const MUTANTS: readonly Mutant[] = [
     name: 'nobody reads on after a write that waited',
     load: 'mixed',
     file: POOLED,
-    changes: [['isHeld = false\n    from.read(0)', 'isHeld = false']],
+    changes: [['this.#isHeld = false\n    this.#from.read(0)', 'this.#isHeld = false']],
     shows: /stuck/,
   },
 ]

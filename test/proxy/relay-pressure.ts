@@ -13,7 +13,7 @@ import { openUpstream } from '../support/upstream.ts'
 
 const RELAYS = [openBareRelay, openProxyRelay] as const
 const nameOf = (openRelay: (typeof RELAYS)[number]) =>
-  openRelay === openBareRelay ? 'pumps' : 'a proxy'
+  openRelay === openBareRelay ? 'lanes' : 'a proxy'
 const otherOf = { client: 'upstream', upstream: 'client' } as const
 type Side = keyof typeof otherOf
 const SIDES: readonly Side[] = ['client', 'upstream']

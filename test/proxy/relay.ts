@@ -9,7 +9,7 @@ import {
   type RelayCause,
   resetSocket,
 } from '../../src/proxy/relay.ts'
-import { until } from '../support/proxy.ts'
+import { pause, until } from '../support/proxy.ts'
 import { type RawClient, rawClientOf } from '../support/raw-client.ts'
 import { openSocketPair } from '../support/socket-pair.ts'
 
@@ -96,6 +96,45 @@ void tap.test('a reset behind an end is one too', async (t) => {
   await ended(stand)
   t.equal(stand.cause, 'reset')
   await until('the client is gone', () => stand.client.isClosed)
+})
+
+void tap.test('a reset that comes together with bytes is one too, and no end', async (t) => {
+  for (const piece of [1, 40_000, 1_000_000]) {
+    const [nearClient, client] = await openSocketPair(t)
+    const [nearUpstream, upstream] = await openSocketPair(t)
+    let cause: RelayCause | undefined
+    const relay = new Relay(nearClient, nearUpstream, 0, (found) => (cause = found))
+    const seen = rawClientOf(client)
+    let hasEnded = false
+    nearClient.on('finish', () => (hasEnded = true))
+    // The bytes and the reset are there before anything is read.
+    upstream.write(Buffer.alloc(piece))
+    await until('it is sent', () => upstream.writableLength === 0)
+    upstream.resetAndDestroy()
+    await pause(20)
+    relay.carry()
+    await until('the pair has ended', () => cause !== undefined)
+    t.equal(cause, 'reset')
+    t.notOk(hasEnded, 'the client is not told that it was all')
+    await until('the client is gone', () => seen.isClosed || seen.isEnded)
+  }
+})
+
+void tap.test('a reset behind an end that was sent takes nothing from it', async (t) => {
+  const [nearClient, client] = await openSocketPair(t)
+  const [nearUpstream, upstream] = await openSocketPair(t)
+  const relay = new Relay(nearClient, nearUpstream, 0, () => undefined)
+  const seen = rawClientOf(client)
+  upstream.end('all of it')
+  await until('it is sent', () => upstream.writableFinished)
+  upstream.destroy()
+  // Whoever has closed answers bytes with a reset.
+  nearUpstream.write('too late')
+  await pause(20)
+  relay.carry()
+  await until('the end arrives', () => seen.isEnded)
+  t.equal(seen.text, 'all of it')
+  t.notOk(seen.error)
 })
 
 void tap.test('who does not read holds the other one back', async (t) => {

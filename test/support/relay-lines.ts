@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { pump, tieSockets } from '../../src/proxy/relay.ts'
+import { Lane, Relay as TiedSockets } from '../../src/proxy/relay.ts'
 import { acceptFrom, chooseRelay, connectorOf } from '../../src/proxy/sockets.ts'
 import { ESTABLISHED, openProxy, pause, type Place, RELAY } from './proxy.ts'
 
@@ -63,7 +63,7 @@ export async function openProxyRelay(t: Test): Promise<Relay> {
   }
 }
 
-/** Nothing but sockets and pumps. `isTied` as in a tunnel; otherwise the end of one near end is not the other one's. */
+/** Nothing but sockets and lanes. `isTied` as in a tunnel; otherwise the end of one near end is not the other one's. */
 export async function openBareRelay(t: Test, { isTied = true } = {}): Promise<BareRelay> {
   const choice = chooseRelay(RELAY)
   const front = await listen()
@@ -81,9 +81,11 @@ export async function openBareRelay(t: Test, { isTied = true } = {}): Promise<Ba
     const arrived = takeConnection(t, server)
     const nearUpstream = own(t, connectorOf(choice)('127.0.0.1', port))
     await new Promise((resolve) => nearUpstream.once('connect', resolve))
-    if (isTied) tieSockets(nearClient, nearUpstream, 0)
-    pump(nearClient, nearUpstream)
-    pump(nearUpstream, nearClient)
+    if (isTied) new TiedSockets(nearClient, nearUpstream, 0, () => undefined).carry()
+    else {
+      startLane(nearClient, nearUpstream)
+      startLane(nearUpstream, nearClient)
+    }
     return {
       client,
       upstream: await arrived,
@@ -91,13 +93,19 @@ export async function openBareRelay(t: Test, { isTied = true } = {}): Promise<Ba
     }
   }
   return {
-    name: 'pumps',
+    name: 'lanes',
     open() {
       const opened = before.then(open)
       before = opened.catch(() => undefined)
       return opened
     },
   }
+}
+
+function startLane(from: Socket, to: Socket): void {
+  const lane = new Lane(from, to)
+  lane.start()
+  from.once('close', () => lane.close())
 }
 
 async function listen(): Promise<{ readonly server: Server; readonly port: number }> {
