@@ -49,7 +49,7 @@ class Intake {
 
 /**
  * A TCP socket that is read without an allocation for each read. To everybody who uses it as a stream it is one like any
- * other; {@link takeBytes} and {@link pumpPooled} take its bytes before they become one.
+ * other; {@link takeBytes} and {@link PooledCarrier} take its bytes before they become one.
  */
 export class PooledSocket extends Socket {
   readonly intake: Intake

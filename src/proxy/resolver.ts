@@ -108,8 +108,9 @@ export class LookupCache {
   }
 
   async #look(name: string, port: number): Promise<readonly ResolvedAddress[]> {
+    let answers: readonly ResolverAnswer[]
     try {
-      return readAnswers(await this.#resolver(name, port), port)
+      answers = await this.#resolver(name, port)
     } catch (error) {
       if (error instanceof EgressError) throw error
       const code = (error as NodeJS.ErrnoException).code
@@ -117,6 +118,7 @@ export class LookupCache {
         cause: error,
       })
     }
+    return readAnswers(answers, port)
   }
 
   #forgetOldest(): void {
