@@ -12,6 +12,7 @@ import type { BareLine, BareRelay, Line, Relay } from './relay-lines.ts'
 
 /** How long a connection may move no byte before it counts as stuck, in milliseconds. */
 const PATIENCE_MS = 6_000
+const STILL_LOOKS = 4
 
 /** What goes through one line: both ways at once. */
 export interface Exchange {
@@ -33,11 +34,13 @@ export async function exchangeOver(line: Line, { up, down }: Exchange): Promise<
     atUpstream.ended,
     atClient.ended,
   ])
-  let before = -1
+  // Several looks: one alone may come behind a time in which this process did not run.
   let isInTime = false
-  for (const moved = () => atUpstream.got + atClient.got; !isInTime && moved() > before;) {
-    before = moved()
-    isInTime = await within(PATIENCE_MS, all)
+  for (let still = 0, before = 0; still < STILL_LOOKS && !isInTime;) {
+    isInTime = await within(PATIENCE_MS / STILL_LOOKS, all)
+    const now = atUpstream.got + atClient.got
+    still = now === before ? still + 1 : 0
+    before = now
   }
   const problems = [...problemsOf(up, atUpstream), ...problemsOf(down, atClient)]
   return isInTime ? problems : ['it is stuck', ...problems]
@@ -61,6 +64,14 @@ export async function within(ms: number, work: Promise<unknown>): Promise<boolea
   return isDone
 }
 
+/** What is wrong with the first of several that has come to something wrong; nothing if all end well. */
+async function firstProblems(all: readonly Promise<string[]>[]): Promise<string[]> {
+  const wrong = all.map((one) =>
+    one.then((problems) => (problems.length > 0 ? problems : new Promise<never>(() => undefined))),
+  )
+  return Promise.race([Promise.all(all).then((found) => found.flat()), ...wrong])
+}
+
 /**
  * Many connections at a time, every kind of writer and reader among them, so that the sockets of the relay change how
  * they read all the time and writes wait.
@@ -73,18 +84,17 @@ export async function loadMixed(relay: Relay, count: number, maxBytes: number): 
     const size = most / 2 + random.below(most / 2)
     return { stream, size, pieces, reading: random.pick(READINGS) }
   }
-  const all = await Promise.all(
+  return firstProblems(
     Array.from({ length: count }, async (_, i) => {
       const exchange = { up: flow(2 * i), down: flow(2 * i + 1) }
       return exchangeOver(await relay.open(), exchange)
     }),
   )
-  return all.flat()
 }
 
 /** Connections that come at once, each with its first bytes right behind its CONNECT, and some before its answer. */
 export async function loadEarly(relay: Relay, count: number): Promise<string[]> {
-  const all = await Promise.all(
+  return firstProblems(
     Array.from({ length: count }, async (_, i) => {
       const stream = 5_000 + 2 * i
       const from = 2 * (1 + i * 97)
@@ -95,7 +105,6 @@ export async function loadEarly(relay: Relay, count: number): Promise<string[]> 
       return exchangeOver(line, { up, down })
     }),
   )
-  return all.flat()
 }
 
 /**
@@ -128,8 +137,8 @@ export function loadTorn(relay: BareRelay, rounds: number): Promise<string[]> {
 
 /** Pieces that let a relay change how it reads at every one of them, to clients that read nothing until a write waits. */
 export function loadTurning(relay: BareRelay, count: number): Promise<string[]> {
-  return beside(relay, async () => {
-    const all = await Promise.all(
+  return beside(relay, () =>
+    firstProblems(
       Array.from({ length: count }, async (_, i) => {
         const { client, upstream, near } = await relay.open()
         const flow: Flow = { stream: 40_000 + i, size: 10_000_000, pieces: 'turning' }
@@ -144,9 +153,8 @@ export function loadTurning(relay: BareRelay, count: number): Promise<string[]> 
           ? problemsOf(flow, receipt)
           : [`stream ${flow.stream} is stuck`]
       }),
-    )
-    return all.flat()
-  })
+    ),
+  )
 }
 
 /** Does something beside connections that read much and often open and close. */
