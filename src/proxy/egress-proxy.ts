@@ -257,7 +257,7 @@ function startListening(server: Server, { host, port }: ListenAddress): Promise<
 
 function stopListening(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    // The callback comes when the last connection has ended, and with an error for a server that is closed already.
+    // With an error for a server that is closed already. Its connections are not its own: `connections` waits for them.
     server.close(() => resolve())
   })
 }

@@ -141,8 +141,12 @@ export class PooledCarrier {
     if (!this.#isHeld) this.#from.read(0)
   }
 
-  /** Leaves what comes now to the stream. The system still knows the buffer as the one to read into: it is not used again. */
+  /**
+   * Leaves what comes now to the stream. The system still knows the buffer as the one to read into, so it is not used again;
+   * and a source whose buffer is not yet written is ended: what it reads next would lie over what has not left.
+   */
   stop(): void {
+    if (this.#from.intake.buffer !== shared && this.#isPending) this.#from.destroy()
     this.#letGo(false)
   }
 
