@@ -4,7 +4,7 @@
 const MOST_SPREAD = 0.15
 
 /** What may not be exceeded: a figure of ours by that of a peer. */
-const BUDGETS = [
+export const BUDGETS = [
   {
     what: 'CPU per CONNECT, by name',
     figure: 'connect-name',
@@ -67,6 +67,13 @@ const BUDGETS = [
   },
 ]
 
+/** The same, of ours by itself. */
+export const OWN_BUDGETS = [
+  { what: 'a denied CONNECT', peer: 'an allowed one', most: 0.5, stretch: 0.3 },
+  { what: 'ms added to the first byte', peer: 'no proxy', most: 0.35, stretch: 0.2 },
+  { what: 'KiB per idle tunnel', peer: '1 KiB', most: 10, stretch: 8 },
+]
+
 /** The ratio of each budget: the median of the rounds, and how far they are apart. */
 export function judge({ figures, idle }) {
   const of = (key, peer, value = 'cost') =>
@@ -91,19 +98,15 @@ export function judge({ figures, idle }) {
   for (const { what, figure, peer, value, most, stretch } of BUDGETS) {
     add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), most, stretch)
   }
-  add(
-    'a denied CONNECT',
-    'an allowed one',
-    quotients(of('denied', 'ours'), of('connect-name', 'ours')),
-    0.5,
-    0.3,
-  )
+  const [denied, first, idling] = OWN_BUDGETS
+  const addOwn = ({ what, peer, most, stretch }, ratios, more = '') =>
+    add(`${what}${more}`, peer, ratios, most, stretch)
+  addOwn(denied, quotients(of('denied', 'ours'), of('connect-name', 'ours')))
   const direct = figures.find(({ key }) => key === 'latency')?.direct.map(({ p50 }) => p50) ?? []
   const added = of('latency', 'ours', 'p50').map((one, i) => one - (direct[i] ?? Number.NaN))
-  add('ms added to the first byte', 'no proxy', added, 0.35, 0.2)
+  addOwn(first, added)
   for (const { tunnels, peers } of idle) {
-    if (peers.ours)
-      add(`KiB per idle tunnel, ${tunnels}`, '1 KiB', [peers.ours.bytes / 1024], 10, 8)
+    if (peers.ours) addOwn(idling, [peers.ours.bytes / 1024], `, ${tunnels}`)
   }
   return { budgets }
 }
