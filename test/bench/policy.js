@@ -182,5 +182,6 @@ export async function main(args) {
       `${results.map(printed).join('\n')}\n${lines.join('\n')} (Node.js ${process.version})\n`,
     )
   }
-  return budgets.every(({ verdict }) => verdict === 'ok') ? 0 : 1
+  // A time by itself is the machine's: `check` judges it, on a machine that is left alone.
+  return budgets.every(({ verdict, unit }) => verdict === 'ok' || unit === 'ns') ? 0 : 1
 }
