@@ -10,11 +10,11 @@ import { takeBytes } from './pooled-socket.ts'
 import { Registry } from './registry.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
+import { KEEP_ALIVE_MS } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
 
-const KEEP_ALIVE_PROBE_MS = 30_000
 /** How long a client connection may wait for its next request, in milliseconds. */
 const CLIENT_IDLE_MS = 60_000
 /** Clients beyond the limit that may take their time to read their refusal. */
@@ -46,7 +46,7 @@ export class ConnectionServer {
     socket.on('error', ignore)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS)
+    socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const { limits, isDraining } = this.#core
     const most = limits.maxTunnels + this.#spare
     const isFull = this.#clients.size >= most

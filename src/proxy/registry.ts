@@ -5,9 +5,8 @@ export interface Member {
 }
 
 /**
- * Things that come and go by the thousand a second. A `Set` would do, but V8 keeps the former tables of a `Set` or `Map`
- * that was rebuilt, with all that was in them, until it next looks at everything: a fast proxy would drag its closed
- * connections along, and copy them at each small collection.
+ * Things that come and go by the thousand a second: an array, in which each knows its place, so that to add and to delete
+ * is one step and nothing of what has gone stays in it.
  */
 export class Registry<T extends Member> {
   readonly #members: T[] = []

@@ -2,7 +2,7 @@ import { type Server, Socket } from 'node:net'
 import { PooledSocket } from './pooled-socket.ts'
 
 /** How long a connection is silent before the other end is asked whether it is there, in milliseconds. */
-const KEEP_ALIVE_MS = 30_000
+export const KEEP_ALIVE_MS = 30_000
 
 /** How bytes are read: into pooled buffers, or as Node's streams read. */
 export type RelayKind = 'pooled' | 'streams'

@@ -190,6 +190,8 @@ export class Tunnel implements LiveTunnel {
         // Nothing can be said in the middle of a tunnel.
         this.#relay.destroy('error')
         recordInternalError(this.#core, error)
+        const { denied } = this.#core.counters
+        denied.internal = (denied.internal ?? 0) + 1
       }
     })
   }
