@@ -23,6 +23,7 @@ WORKDIR /build
 COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --ignore-scripts
 COPY src src
+COPY bin bin
 COPY scripts scripts
 COPY presets presets
 RUN npm run build

@@ -1,4 +1,7 @@
 #!/usr/bin/env node
-const { start } = require('../dist/program/iterion-egress.cjs')
+const path = require('node:path')
+const { load } = require('./load-program.js')
+
+const { start } = load(path.join(__dirname, '../dist/program/iterion-egress.cjs'))
 
 void start()

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 // Puts the programs and all that they need into a few files under dist/program. A run waits for its program to load, and
 // a few hundred modules take five times as long as these. Names are kept: they stand in stack traces. The built-in presets
-// go beside them as they are when they have been read and checked.
+// go beside them as they are when they have been read and checked, and so does what V8 makes of each file.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { rolldown } from 'rolldown'
+import { cachePathOf, compile } from '../bin/load-program.js'
 
 const root = path.resolve(import.meta.dirname, '..')
 const dist = path.join(root, 'dist')
@@ -37,3 +39,16 @@ const presets = readdirSync(path.join(root, 'presets')).map((name) => {
   return [text, parsePreset(text, name)]
 })
 writeFileSync(path.join(folder, 'presets.json'), compilePresets(presets))
+
+// Every function is compiled for its cache: what is in none is compiled when it is called.
+const files = readdirSync(folder).filter((name) => name.endsWith('.cjs'))
+for (const file of files.map((name) => path.join(folder, name))) {
+  setFlagsFromString('--no-lazy')
+  const script = compile(file)
+  // A cache is good only with the flags that it was written with.
+  setFlagsFromString('--lazy')
+  writeFileSync(cachePathOf(file), script.createCachedData())
+  if (compile(file, readFileSync(cachePathOf(file))).cachedDataRejected !== false) {
+    throw new Error(`V8 does not take back its cache of ${file}`)
+  }
+}

@@ -12,5 +12,7 @@ if (target === undefined) {
 }
 mkdirSync(target, { recursive: true })
 for (const name of ['Dockerfile', 'package.json', 'bin', 'presets', 'dist/program']) {
-  cpSync(path.join(root, name), path.join(target, name), { recursive: true })
+  // A code cache has to be as new as its file.
+  const options = { recursive: true, preserveTimestamps: true }
+  cpSync(path.join(root, name), path.join(target, name), options)
 }
