@@ -48,7 +48,4 @@ for (const file of files.map((name) => path.join(folder, name))) {
   // A cache is good only with the flags that it was written with.
   setFlagsFromString('--lazy')
   writeFileSync(cachePathOf(file), script.createCachedData())
-  if (compile(file, readFileSync(cachePathOf(file))).cachedDataRejected !== false) {
-    throw new Error(`V8 does not take back its cache of ${file}`)
-  }
 }

@@ -12,6 +12,7 @@ const UNIT_TESTS = [
   'test/presets/*.ts',
   'test/events/*.ts',
   'test/proxy/*.ts',
+  'test/bin/*.ts',
   'test/cli/*.ts',
   'test/door/*.ts',
   'test/sandbox/**/*.ts',

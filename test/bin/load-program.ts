@@ -24,12 +24,12 @@ void tap.test(
   async (t) => {
     const files = readdirSync(PROGRAMS).filter((name) => name.endsWith('.cjs'))
     t.ok(files.length > 20)
+    const own = compile(path.join(PROGRAMS, '../../bin/load-program.js')).createCachedData()
     for (const file of files.map((name) => path.join(PROGRAMS, name))) {
       const cache = readFileSync(cachePathOf(file))
-      const own = compile(file).createCachedData()
-      const isOfThisNode = makerOf(cache) === makerOf(own)
-      t.equal(compile(file, cache).cachedDataRejected, !isOfThisNode, path.basename(file))
-      if (isOfThisNode) t.ok(cache.length > own.length, 'with functions that nobody called yet')
+      // V8 must not know the text: then it would not look at the cache.
+      const { cachedDataRejected } = compile(file, cache)
+      t.equal(cachedDataRejected, makerOf(cache) !== makerOf(own), path.basename(file))
     }
   },
 )
