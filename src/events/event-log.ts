@@ -90,6 +90,7 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
     }
   }
   const run = JSON.stringify(runId)
+  const stamp = createStamp()
   let seq = options.lastSeq ?? 0
   let lost: { count: number; from_ts: string; to_ts: string } | undefined
   let closed: Promise<void> | undefined
@@ -113,14 +114,14 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
     if (!closed) gathering = setTimeout(writeGathered, GATHER_MS)
   }
   const record = (event: EgressEvent) => {
-    const ts = new Date(now()).toISOString()
+    const ts = stamp(now())
     if (lost === undefined && tryWrite(event, ts)) return
     // Nothing was added that would make it try again.
     sink.write('')
     lost = { count: (lost?.count ?? 0) + 1, from_ts: lost?.from_ts ?? ts, to_ts: ts }
   }
   const recordLoss = () => {
-    if (lost && tryWrite({ type: 'events_lost', data: lost }, new Date(now()).toISOString()))
+    if (lost && tryWrite({ type: 'events_lost', data: lost }, stamp(now())))
       lost = undefined
   }
   const folder = new BlockFolder(record, now)
@@ -160,6 +161,20 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
       sink.once('drain', () => sink.end())
       sink.write('')
     })
+  }
+}
+
+/** Answers times, in milliseconds since 1970, as ISO 8601 has them. Most of a text is that of the second before. */
+function createStamp(): (nowMs: number) => string {
+  let second = NaN
+  let upToSecond = ''
+  return (nowMs) => {
+    const now = Math.floor(nowMs / 1_000)
+    if (now !== second) {
+      second = now
+      upToSecond = new Date(now * 1_000).toISOString().slice(0, -4)
+    }
+    return `${upToSecond}${String(Math.floor(nowMs) - now * 1_000).padStart(3, '0')}Z`
   }
 }
 

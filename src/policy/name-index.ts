@@ -1,11 +1,13 @@
-import { literalEnd, patternLabels } from './pattern.ts'
+import { literalEnd, type NamePattern, patternLabels } from './pattern.ts'
 import { type Bucket, type PlacedRule, toBucket } from './rule-bucket.ts'
 
 // Every pattern over names is a hash key:
-//   exact names, `*.x` and `**.x`  the literal text behind the stars
-//   other globs                    the labels with what their stars cover taken out; one try for each *shape* of glob
-//                                  in the policy (a shape says, label by label, what a star leaves literal)
-// So a look-up costs as many hashes as the name has labels and the policy has shapes, however many rules there are.
+//   exact names        the name
+//   `*.x` and `**.x`   the literal text behind the stars, `x`
+//   other globs        the labels with what their stars cover taken out; one try for each *shape* of glob that the policy
+//                      has behind this literal end (a shape says, label by label, what a star leaves literal)
+// So a look-up costs as many hashes as the name has labels, and one for each shape that may match, however many rules
+// there are.
 
 /** What stays literal of one label: all of it, nothing, or so many characters at each end. */
 type LabelShape = 'literal' | 'star' | { readonly head: number; readonly tail: number }
@@ -13,75 +15,111 @@ type LabelShape = 'literal' | 'star' | { readonly head: number; readonly tail: n
 interface Shape {
   readonly anyDepth: boolean
   readonly labels: readonly LabelShape[]
-  readonly buckets: BucketMap
+  readonly buckets: Map<string, Bucket>
+  /** The list of this shape alone, which most literal ends share. */
+  readonly alone: readonly Shape[]
 }
 
-type BucketMap = Map<string, Bucket>
+/** What the patterns with stars are that end in one literal text. */
+interface Ending {
+  oneLabel: Bucket | undefined
+  anyDepth: Bucket | undefined
+  shapes: readonly Shape[]
+}
+
+const NO_SHAPES: readonly Shape[] = []
 
 /** The name rules of a policy, by hash. */
 export class NameIndex {
-  readonly #exact: BucketMap = new Map()
-  readonly #oneLabel: BucketMap = new Map()
-  readonly #anyDepth: BucketMap = new Map()
-  readonly #shapes = new Map<string, Shape>()
+  readonly #exact = new Map<string, Bucket>()
+  readonly #endings = new Map<string, Ending>()
 
   /** Builds the index from rules in policy order; rules over addresses are passed over. */
   constructor(rules: readonly PlacedRule[]) {
-    const lists = new Map<BucketMap, Map<string, PlacedRule[]>>()
+    const shapes = new Map<string, Shape>()
+    const lists = new Map<string, PlacedRule[]>()
+    const homes: ((bucket: Bucket) => void)[] = []
     for (const rule of rules) {
-      if (rule.pattern.kind === 'ip') continue
-      const { map, key } = this.#keyOf(rule)
-      let keys = lists.get(map)
-      if (keys === undefined) lists.set(map, (keys = new Map()))
-      const list = keys.get(key)
-      if (list) list.push(rule)
-      else keys.set(key, [rule])
+      const { pattern } = rule
+      if (pattern.kind === 'ip') continue
+      const list = lists.get(pattern.text)
+      if (list) {
+        list.push(rule)
+        continue
+      }
+      lists.set(pattern.text, [rule])
+      homes.push(this.#homeOf(pattern, shapes))
     }
-    for (const [map, keys] of lists) {
-      for (const [key, list] of keys) map.set(key, toBucket(list))
-    }
+    let i = 0
+    for (const list of lists.values()) homes[i++]?.(toBucket(list))
   }
 
   /** The buckets of every pattern that matches the name, whatever their ports. */
   buckets(name: string): Bucket[] {
     const found: Bucket[] = []
-    const take = (bucket: Bucket | undefined) => {
-      if (bucket) found.push(bucket)
-    }
-    take(this.#exact.get(name))
-    let dot = name.indexOf('.')
-    take(this.#oneLabel.get(dot === -1 ? '' : name.slice(dot + 1)))
-    for (; dot !== -1; dot = name.indexOf('.', dot + 1))
-      take(this.#anyDepth.get(name.slice(dot + 1)))
-    take(this.#anyDepth.get(''))
-    if (this.#shapes.size > 0) {
-      const labels = name.split('.')
-      for (const shape of this.#shapes.values()) {
+    const exact = this.#exact.get(name)
+    if (exact !== undefined) found.push(exact)
+    let labels: readonly string[] | undefined
+    let depth = 0
+    for (let start = 0; start !== -1; depth++) {
+      const dot = name.indexOf('.', start)
+      start = dot === -1 ? -1 : dot + 1
+      const ending = this.#endings.get(start === -1 ? '' : name.slice(start))
+      if (ending === undefined) continue
+      const { oneLabel, anyDepth, shapes } = ending
+      if (oneLabel !== undefined && depth === 0) found.push(oneLabel)
+      if (anyDepth !== undefined) found.push(anyDepth)
+      for (const shape of shapes) {
+        labels ??= name.split('.')
         const key = shapeKey(shape, labels)
-        if (key !== undefined) take(shape.buckets.get(key))
+        const bucket = key === undefined ? undefined : shape.buckets.get(key)
+        if (bucket !== undefined) found.push(bucket)
       }
     }
     return found
   }
 
-  #keyOf(rule: PlacedRule): { map: BucketMap; key: string } {
-    const { pattern } = rule
-    if (pattern.kind === 'ip') throw new TypeError('an address rule has no name')
+  /** Where the rules of a pattern belong. */
+  #homeOf(pattern: NamePattern, shapes: Map<string, Shape>): (bucket: Bucket) => void {
     const { anyDepth, text } = pattern
     const end = literalEnd(pattern)
-    if (text === end) return { map: this.#exact, key: text }
-    if (text === '**' || text === `**.${end}`) return { map: this.#anyDepth, key: end }
-    if (text === '*' || text === `*.${end}`) return { map: this.#oneLabel, key: end }
+    if (text === end) return (bucket) => void this.#exact.set(text, bucket)
+    const ending = this.#endingOf(end)
+    const stars = end === '' ? text : text.slice(0, -end.length - 1)
+    if (stars === '**') return (bucket) => void (ending.anyDepth = bucket)
+    if (stars === '*') return (bucket) => void (ending.oneLabel = bucket)
     const labels = patternLabels(pattern)
-    const shapes = labels.map(shapeOf)
-    const id = JSON.stringify([anyDepth, shapes])
-    let shape = this.#shapes.get(id)
-    if (shape === undefined) {
-      shape = { anyDepth, labels: shapes, buckets: new Map() }
-      this.#shapes.set(id, shape)
+    const shape = shapeFor(shapes, anyDepth, labels.map(shapeOf))
+    if (!ending.shapes.includes(shape)) {
+      ending.shapes = ending.shapes.length === 0 ? shape.alone : [...ending.shapes, shape]
     }
-    return { map: shape.buckets, key: labels.join('.') }
+    return (bucket) => void shape.buckets.set(labels.join('.'), bucket)
   }
+
+  #endingOf(text: string): Ending {
+    let ending = this.#endings.get(text)
+    if (ending === undefined) {
+      ending = { oneLabel: undefined, anyDepth: undefined, shapes: NO_SHAPES }
+      this.#endings.set(text, ending)
+    }
+    return ending
+  }
+}
+
+function shapeFor(
+  shapes: Map<string, Shape>,
+  anyDepth: boolean,
+  labels: readonly LabelShape[],
+): Shape {
+  const id = JSON.stringify([anyDepth, labels])
+  let shape = shapes.get(id)
+  if (shape === undefined) {
+    const alone: Shape[] = []
+    shape = { anyDepth, labels, buckets: new Map(), alone }
+    alone.push(shape)
+    shapes.set(id, shape)
+  }
+  return shape
 }
 
 function shapeOf(label: string): LabelShape {

@@ -31,6 +31,8 @@ export interface Client extends Member {
   readBefore: number
   /** Runs until the first byte. */
   headTimer: NodeJS.Timeout | undefined
+  /** True once the system asks whether the client is there. */
+  isKeptAlive: boolean
   /** True once what comes is not looked at any more. */
   isGivenUp: boolean
   /** True from a CONNECT or an upgrade on. */
@@ -52,6 +54,7 @@ export function newClient(socket: Socket): Client {
     latest: undefined,
     current: undefined,
     readBefore: 0,
+    isKeptAlive: false,
     isGivenUp: false,
     isHandedOver: false,
     tunnel: undefined,

@@ -30,6 +30,9 @@ export function readPlainConnect(bytes: Buffer, maxBytes: number): ConnectHead |
   const [, url, httpVersion, fields = ''] = HEAD.exec(bytes.toString('latin1', 0, length)) ?? []
   if (url === undefined || httpVersion === undefined || FRAMING.test(fields)) return undefined
   const rawHeaders: string[] = []
-  for (const [, name = '', value = ''] of fields.matchAll(FIELD)) rawHeaders.push(name, value)
+  FIELD.lastIndex = 0
+  for (let field = FIELD.exec(fields); field; field = FIELD.exec(fields)) {
+    rawHeaders.push(field[1] ?? '', field[2] ?? '')
+  }
   return { head: { method: 'CONNECT', url, httpVersion, rawHeaders }, length }
 }

@@ -10,7 +10,7 @@ import { takeBytes } from './pooled-socket.ts'
 import { Registry } from './registry.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
-import { KEEP_ALIVE_MS } from './sockets.ts'
+import { keepAlive } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
@@ -46,7 +46,6 @@ export class ConnectionServer {
     socket.on('error', ignore)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const { limits, isDraining } = this.#core
     const most = limits.maxTunnels + this.#spare
     const isFull = this.#clients.size >= most
@@ -79,6 +78,14 @@ export class ConnectionServer {
     old.destroyFree()
     const { maxHeadBytes: maxHeaderSize, headTimeoutMs: headersTimeout } = this.#core.limits
     Object.assign(this.#http, { maxHeaderSize, headersTimeout })
+  }
+
+  /** Has the clients asked from now on whether they are there: those that are here. */
+  keepAlive(): void {
+    for (const client of this.#clients.all()) {
+      if (!client.isKeptAlive) keepAlive(client.socket)
+      client.isKeptAlive = true
+    }
   }
 
   /** Ends the connections that wait for a request. One that has begun a head still gets an answer. */

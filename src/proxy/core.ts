@@ -29,6 +29,8 @@ export interface ProxyCounters {
 
 /** Something under way that a drain waits for and then ends. */
 export interface LiveTunnel extends Member {
+  /** Has the upstream asked from now on whether it is there. */
+  keepAlive(): void
   destroy(cause: RelayCause): void
 }
 

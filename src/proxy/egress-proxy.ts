@@ -14,6 +14,7 @@ import {
   acceptFrom,
   chooseRelay,
   connectorOf,
+  KEEP_ALIVE_MS,
   type RelayChoice,
   type RelayKind,
 } from './sockets.ts'
@@ -165,6 +166,10 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     })
   }
   setPolicy(options.policy)
+  const keeping = setInterval(() => {
+    connections.keepAlive()
+    for (const tunnel of core.tunnels.all()) tunnel.keepAlive()
+  }, KEEP_ALIVE_MS).unref()
 
   return {
     attach,
@@ -213,6 +218,7 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     let isStopped = false
     void Promise.all(stopped).then(() => (isStopped = true))
     await waitUntil(() => isStopped && core.tunnels.size === 0, CLOSE_EVENTS_MS)
+    clearInterval(keeping)
     for (const server of servers) local.removeListener(server)
   }
 

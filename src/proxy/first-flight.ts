@@ -205,9 +205,11 @@ function judgeHello(
 
 /** The name of the tunnel itself, or one that the policy allows on the same port. An address is neither. */
 function isAllowedName(policy: Policy, target: Target, serverName: string, nowMs: number): boolean {
+  const own = target.host.kind === 'name' ? target.host.name : undefined
+  if (serverName === own) return true
   const host = parseHost(serverName)
   if (host.kind !== 'name') return false
-  if (target.host.kind === 'name' && host.name === target.host.name) return true
+  if (host.name === own) return true
   return decide(policy, { ...target, host }, nowMs).verdict === 'allow'
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { EventData } from '../events/event.ts'
 import { classifyIp } from '../policy/address-kind.ts'
 import {
   admit,
@@ -17,6 +18,7 @@ import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from
 import { parseSystemAddress } from './local-addresses.ts'
 import { Relay, type RelayCause, resetSocket } from './relay.ts'
 import { fieldValues, readConnect, type RequestHead } from './request-head.ts'
+import { keepAlive } from './sockets.ts'
 
 const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection Established\r\n\r\n')
 const REFUSED_TUNNEL_LINGER_MS = 1_000
@@ -159,6 +161,7 @@ export class Tunnel implements LiveTunnel {
   #note: FlightNote = {}
   #cause: RelayCause = 'end'
   #isServed = false
+  #isKeptAlive = false
 
   constructor(core: ProxyCore, client: Socket, upstream: Socket, admitted: Admitted) {
     this.#core = core
@@ -194,6 +197,11 @@ export class Tunnel implements LiveTunnel {
         denied.internal = (denied.internal ?? 0) + 1
       }
     })
+  }
+
+  keepAlive(): void {
+    if (!this.#isKeptAlive) keepAlive(this.#upstream)
+    this.#isKeptAlive = true
   }
 
   destroy(cause: RelayCause): void {
@@ -255,18 +263,17 @@ export class Tunnel implements LiveTunnel {
     tunnels.delete(this)
     counters.bytesUp += bytesUp
     counters.bytesDown += bytesDown
-    emit({
-      type: 'tunnel_closed',
-      data: {
-        ...describeHost(target),
-        via: target.via,
-        generation,
-        bytes_up: bytesUp,
-        bytes_down: bytesDown,
-        ms: Math.max(0, Math.round(now() - this.#startedAt)),
-        cause,
-        ...this.#note,
-      },
-    })
+    const { host, port } = describeHost(target)
+    const data: EventData<'tunnel_closed'> = {
+      host,
+      port,
+      via: target.via,
+      generation,
+      bytes_up: bytesUp,
+      bytes_down: bytesDown,
+      ms: Math.max(0, Math.round(now() - this.#startedAt)),
+      cause,
+    }
+    emit({ type: 'tunnel_closed', data: Object.assign(data, this.#note) })
   }
 }

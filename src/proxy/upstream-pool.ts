@@ -6,6 +6,7 @@ import { formatTarget } from '../policy/target.ts'
 import type { Admitted, ProxyCore } from './core.ts'
 import type { DialResult, DialWaiter } from './dial.ts'
 import { spareConnections } from './limits.ts'
+import { keepAlive } from './sockets.ts'
 
 /** How long an upstream connection may wait for its next request, in milliseconds. */
 const IDLE_MS = 4_000
@@ -126,8 +127,12 @@ export class VettedAgent extends Agent {
     const fail = (error: Error) => callback?.(error, undefined as never)
     this.#core.dialer.dial(request).then(
       (result) => {
-        if (result.kind === 'connected') callback?.(null, result.socket)
-        else fail(new DialError(result))
+        if (result.kind === 'failed') {
+          fail(new DialError(result))
+          return
+        }
+        keepAlive(result.socket)
+        callback?.(null, result.socket)
       },
       (error: unknown) => fail(error instanceof Error ? error : new Error(String(error))),
     )
