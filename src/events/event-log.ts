@@ -121,8 +121,7 @@ export function openEventLog(path: string, options: EventLogOptions = {}): Event
     lost = { count: (lost?.count ?? 0) + 1, from_ts: lost?.from_ts ?? ts, to_ts: ts }
   }
   const recordLoss = () => {
-    if (lost && tryWrite({ type: 'events_lost', data: lost }, stamp(now())))
-      lost = undefined
+    if (lost && tryWrite({ type: 'events_lost', data: lost }, stamp(now()))) lost = undefined
   }
   const folder = new BlockFolder(record, now)
   const timer = setInterval(() => folder.flush(), foldIntervalMs).unref()

@@ -160,9 +160,9 @@ void tap.test('who does not read holds the other one back', async (t) => {
 })
 
 void tap.test('idle: no byte either way; a byte either way is none', async (t) => {
-  const stand = await openStand(t, 100)
+  const stand = await openStand(t, 400)
   for (let i = 0; i < 6; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await new Promise((resolve) => setTimeout(resolve, 80))
     if (i % 2 === 0) stand.client.send('.')
     else stand.upstream.send('.')
   }
@@ -175,9 +175,9 @@ void tap.test('idle: no byte either way; a byte either way is none', async (t) =
 })
 
 void tap.test('idle: one way alone may be silent', async (t) => {
-  const stand = await openStand(t, 100)
+  const stand = await openStand(t, 400)
   for (let i = 0; i < 8; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await new Promise((resolve) => setTimeout(resolve, 80))
     stand.upstream.send('.')
   }
   t.equal(stand.cause, undefined)
