@@ -16,8 +16,14 @@ export const CLIENT = Symbol('client')
 
 export type ClientSocket = Socket & { [CLIENT]?: Client | undefined }
 
+/** Who knows all client connections. */
+export interface ClientKeeper {
+  forget(client: Client): void
+}
+
 /** What is known about a client connection. */
 export interface Client extends Member {
+  readonly keeper: ClientKeeper
   readonly socket: Socket
   /** Requests that are not answered yet. */
   pending: number
@@ -44,9 +50,10 @@ export interface Client extends Member {
 const ANSWERED = Promise.resolve()
 
 /** What is known of a connection that was just made. */
-export function newClient(socket: Socket): Client {
+export function newClient(socket: Socket, keeper: ClientKeeper): Client {
   return {
     place: -1,
+    keeper,
     socket,
     pending: 0,
     answered: ANSWERED,

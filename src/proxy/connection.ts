@@ -10,7 +10,7 @@ import { takeBytes } from './pooled-socket.ts'
 import { Registry } from './registry.ts'
 import { refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
-import { keepAlive } from './sockets.ts'
+import { ignoreError, keepAlive } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
@@ -43,32 +43,29 @@ export class ConnectionServer {
 
   /** Takes over a connection. `connection` looks at its first byte; what is no HTTP is refused. */
   accept(socket: ClientSocket): void {
-    socket.on('error', ignore)
+    socket.on('error', ignoreError)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
     const { limits, isDraining } = this.#core
     const most = limits.maxTunnels + this.#spare
     const isFull = this.#clients.size >= most
-    const client = newClient(socket)
+    const client = newClient(socket, this)
     socket[CLIENT] = client
     this.#clients.add(client)
-    socket.on('close', () => {
-      clearTimeout(client.headTimer)
-      this.#clients.delete(client)
-      socket[CLIENT] = undefined
-      this.#core.slots.free(socket)
-    })
-    socket.on('end', () => {
-      clearTimeout(client.headTimer)
-      if (socket.bytesRead === 0) socket.end()
-      else if (client.pending > 0 || client.current !== undefined) boundHalfClosed(socket)
-    })
+    socket.on('close', onClose)
+    socket.on('end', onEnd)
     if (isDraining) this.#refuseAtOnce(socket, 'draining', 'the proxy is shutting down')
     else if (isFull) {
       this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
       // A refused client may take its time to go, but not so many of them that descriptors run out.
       if (this.#clients.size > most + LINGERING_SURPLUS) socket.destroySoon()
     } else this.#waitForFirstByte(socket, client)
+  }
+
+  /** Lets go of a client whose connection has closed. */
+  forget(client: Client): void {
+    this.#clients.delete(client)
+    this.#core.slots.free(client.socket)
   }
 
   /** Makes the limits of a new policy generation hold, and its own connections carry later requests. */
@@ -253,7 +250,7 @@ export class ConnectionServer {
   }
 
   #clientOf(socket: ClientSocket): Client {
-    return socket[CLIENT] ?? newClient(socket)
+    return socket[CLIENT] ?? newClient(socket, this)
   }
 
   /** The one place where our own faults end: the request is refused, the fault recorded, the socket closed. */
@@ -307,7 +304,22 @@ export class ConnectionServer {
   }
 }
 
-function ignore(): void {}
+// Functions for all clients: one of its own for each would be a part of what an open tunnel weighs.
+
+function onClose(this: ClientSocket): void {
+  const client = this[CLIENT]
+  if (client === undefined) return
+  clearTimeout(client.headTimer)
+  this[CLIENT] = undefined
+  client.keeper.forget(client)
+}
+
+function onEnd(this: ClientSocket): void {
+  const client = this[CLIENT]
+  clearTimeout(client?.headTimer)
+  if (this.bytesRead === 0) this.end()
+  else if (client && (client.pending > 0 || client.current !== undefined)) boundHalfClosed(this)
+}
 
 /** What a first byte says that cannot begin an HTTP request; undefined if it can. */
 function otherProtocolOf(byte: number | undefined): string | undefined {

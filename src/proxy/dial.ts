@@ -6,7 +6,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { Target } from '../policy/target.ts'
 import { type LocalAddresses, vetAddress, type VetReason } from '../policy/vet.ts'
 import type { Limits } from './limits.ts'
-import type { Connect } from './sockets.ts'
+import { type Connect, ignoreError } from './sockets.ts'
 import type { LookupCache, ResolvedAddress } from './resolver.ts'
 
 /** How long an attempt has before the next address is tried beside it (RFC 8305 5), in milliseconds. */
@@ -189,7 +189,7 @@ function raceToConnect(
         socket.removeListener('connect', onConnect)
         socket.removeListener('error', onError)
         // The next owner attaches its own listener; an error in between must not be an uncaught one.
-        socket.on('error', ignore)
+        socket.on('error', ignoreError)
         settle({ kind: 'connected', socket, address: host }, socket)
       }
       const onError = (error: NodeJS.ErrnoException) => {
@@ -203,5 +203,3 @@ function raceToConnect(
     }
   })
 }
-
-function ignore(): void {}

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { PooledCarrier, PooledSocket } from './pooled-socket.ts'
+import { ignoreError } from './sockets.ts'
 
 /** How a pair of sockets ended. */
 export type RelayCause = 'end' | 'reset' | 'idle' | 'drain' | 'error'
@@ -49,19 +50,19 @@ interface SocketHandle {
 }
 
 /**
- * Calls back once an end is one. The library that Node.js reads with takes a reset that comes together with bytes for an
+ * Passes an end on once it is one. The library that Node.js reads with takes a reset that comes together with bytes for an
  * end (libuv/libuv#4997), but the peer has no address any more. Who reads once more is told which of the two it was: a
  * reset becomes an error of the socket.
  */
-function confirmEnd(from: Socket, onEnd: () => void): void {
+function confirmEnd(from: Socket, lane: Lane): void {
   const { _handle: handle } = from as { _handle?: SocketHandle | null }
   const isGone = !from.writableEnded && handle?.getpeername && handle.getpeername({}) !== 0
   if (!isGone || handle.readStart?.() !== 0) {
-    onEnd()
+    lane.passEnd()
     return
   }
   // The system is asked in the turn behind this one.
-  setImmediate(() => setImmediate(() => from.errored ?? onEnd()))
+  setImmediate(() => setImmediate(() => from.errored ?? lane.passEnd()))
 }
 
 /** One way of a relay: an end is passed on as an end, and a side that does not read holds the other one back. */
@@ -98,11 +99,12 @@ export class Lane {
     this.#carrier.close()
   }
 
-  readonly #onEnd = () => confirmEnd(this.#from, this.#passEnd)
-
-  readonly #passEnd = () => {
+  /** Ends the destination, unless the lane was stopped. */
+  passEnd(): void {
     if (this.#isStarted) this.#to.end()
   }
+
+  readonly #onEnd = () => confirmEnd(this.#from, this)
 }
 
 /**
@@ -117,6 +119,7 @@ export class Relay {
   readonly #client: Socket
   readonly #upstream: Socket
   readonly #onClosed: (cause: RelayCause) => void
+  #onIdle: (() => void) | undefined
   #cause: RelayCause = 'end'
   #open = 2
 
@@ -139,7 +142,10 @@ export class Relay {
     upstream.on('close', this.#onUpstreamClose)
     client.on('error', this.#onError)
     upstream.on('error', this.#onError)
+    client.removeListener('error', ignoreError)
+    upstream.removeListener('error', ignoreError)
     if (idleMs === 0) return
+    this.#onIdle = () => this.destroy('idle')
     client.setTimeout(idleMs, this.#onIdle)
     upstream.setTimeout(idleMs, this.#onIdle)
   }
@@ -165,15 +171,13 @@ export class Relay {
     this.#upstream.removeListener('close', this.#onUpstreamClose)
     for (const socket of [this.#client, this.#upstream]) {
       socket.setTimeout(0)
-      socket.removeListener('timeout', this.#onIdle)
+      if (this.#onIdle !== undefined) socket.removeListener('timeout', this.#onIdle)
     }
   }
 
   #blame(cause: RelayCause): void {
     if (this.#cause === 'end') this.#cause = cause
   }
-
-  readonly #onIdle = () => this.destroy('idle')
 
   readonly #onError = ({ code }: NodeJS.ErrnoException) =>
     this.#blame(code === 'ECONNRESET' || code === 'EPIPE' ? 'reset' : 'error')

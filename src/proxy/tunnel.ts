@@ -157,7 +157,9 @@ export class Tunnel implements LiveTunnel {
   readonly #admitted: Admitted
   readonly #relay: Relay
   readonly #startedAt: number
-  readonly #bytesBefore: { readonly up: number; readonly down: number; readonly client: number }
+  readonly #upBefore: number
+  readonly #downBefore: number
+  readonly #clientBefore: number
   #note: FlightNote = {}
   #cause: RelayCause = 'end'
   #isServed = false
@@ -169,11 +171,9 @@ export class Tunnel implements LiveTunnel {
     this.#upstream = upstream
     this.#admitted = admitted
     this.#startedAt = core.now()
-    this.#bytesBefore = {
-      up: upstream.bytesWritten,
-      down: upstream.bytesRead,
-      client: client.bytesWritten,
-    }
+    this.#upBefore = upstream.bytesWritten
+    this.#downBefore = upstream.bytesRead
+    this.#clientBefore = client.bytesWritten
     this.#relay = new Relay(client, upstream, core.limits.tunnelIdleMs, this.#onClosed)
     core.tunnels.add(this)
   }
@@ -235,7 +235,7 @@ export class Tunnel implements LiveTunnel {
     const read = client.bytesRead - client.readableLength
     client.once('close', () => {
       const up = client.bytesRead - read
-      this.#record(this.#cause, up, client.bytesWritten - this.#bytesBefore.client)
+      this.#record(this.#cause, up, client.bytesWritten - this.#clientBefore)
     })
     serveHttp(client, this.#admitted, this.#upstream)
   }
@@ -253,8 +253,8 @@ export class Tunnel implements LiveTunnel {
   }
 
   readonly #onClosed = (cause: RelayCause) => {
-    const { up, down } = this.#bytesBefore
-    this.#record(cause, this.#upstream.bytesWritten - up, this.#upstream.bytesRead - down)
+    const { bytesWritten, bytesRead } = this.#upstream
+    this.#record(cause, bytesWritten - this.#upBefore, bytesRead - this.#downBefore)
   }
 
   #record(cause: RelayCause, bytesUp: number, bytesDown: number): void {
