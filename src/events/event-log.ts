@@ -7,7 +7,7 @@ import type { EgressEvent } from './event.ts'
 /** How often folded blocks are written, in milliseconds. */
 const FOLD_INTERVAL_MS = 10_000
 /** How long records are gathered for one write, in milliseconds: a write for each was a tenth of what a tunnel cost. */
-const GATHER_MS = 10
+const GATHER_MS = 25
 /** What may wait to be written, in bytes, before records are lost. */
 const MAX_PENDING_BYTES = 4 * 1024 * 1024
 /** How long `close` waits for the file, in milliseconds. */

@@ -31,7 +31,7 @@ export function parseHost(text: string): Host | HostFault {
   const name = lower.endsWith('.') ? lower.slice(0, -1) : lower
   if (name.length > 253) return bad('a name has at most 253 characters')
   if (!LABELS.test(name)) return bad(whyNotLabels(name))
-  if (ENDS_IN_NUMBER.test(name)) {
+  if (isDigit(name.charCodeAt(name.lastIndexOf('.') + 1)) && ENDS_IN_NUMBER.test(name)) {
     if (name !== lower) return bad('a dot behind an IPv4 address')
     const ip = parseIpv4(name) ?? parseLooseIpv4(name)
     return ip ? ipHost(ip) : bad('a name that ends in a number must be an IPv4 address')
@@ -40,6 +40,10 @@ export function parseHost(text: string): Host | HostFault {
     return bad('a label that starts with xn-- is not valid punycode')
   }
   return { kind: 'name', name }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57
 }
 
 /** The host that an address is. An IPv4-mapped IPv6 address is the IPv4 address that a socket would reach. */

@@ -24,10 +24,11 @@ const FIELD = /([^:]+):[\t ]*(.*?)[\t ]*\r\n/gy
  */
 export function readPlainConnect(bytes: Buffer, maxBytes: number): ConnectHead | undefined {
   if (bytes[0] !== 0x43) return undefined
-  const end = bytes.indexOf('\r\n\r\n', 0, 'latin1')
+  const text = bytes.toString('latin1', 0, Math.min(maxBytes, bytes.length))
+  const end = text.indexOf('\r\n\r\n')
   const length = end + 4
-  if (end === -1 || length > maxBytes) return undefined
-  const [, url, httpVersion, fields = ''] = HEAD.exec(bytes.toString('latin1', 0, length)) ?? []
+  if (end === -1) return undefined
+  const [, url, httpVersion, fields = ''] = HEAD.exec(text.slice(0, length)) ?? []
   if (url === undefined || httpVersion === undefined || FRAMING.test(fields)) return undefined
   const rawHeaders: string[] = []
   FIELD.lastIndex = 0

@@ -33,13 +33,32 @@ function giveBack(buffer: Buffer, mayReuse: boolean): void {
   if (mayReuse && kept.length < MAX_KEPT) kept.push(buffer)
 }
 
+/** Counts the turns of the event loop in which something is read. */
+let turn = 0
+let isCounted = false
+
+function thisTurn(): number {
+  if (!isCounted) {
+    isCounted = true
+    setImmediate(countTurn)
+  }
+  return turn
+}
+
+function countTurn(): void {
+  isCounted = false
+  turn++
+}
+
 /** Where the bytes of a socket are read into, and who takes them. */
 class Intake {
   buffer: Buffer = shared
+  readIn = -1
   take: TakeBytes | undefined
   socket: Socket | undefined
 
   onRead(length: number, buffer: Buffer): boolean {
+    this.readIn = thisTurn()
     const bytes = buffer.subarray(0, length)
     if (this.take) return this.take(bytes)
     // Nobody takes them at once: they are the stream's, as with every other socket.
@@ -68,6 +87,11 @@ export class PooledSocket extends Socket {
     super(options)
     intake.socket = this
     this.intake = intake
+  }
+
+  /** True if bytes came in this turn of the event loop. */
+  get hasJustRead(): boolean {
+    return this.intake.readIn === turn
   }
 }
 

@@ -49,6 +49,11 @@ interface SocketHandle {
   readStart?(): number
 }
 
+/** True if this end may be the one that is none: with bytes in the same turn, and not behind an end of our own. */
+function mayBeReset(from: Socket): boolean {
+  return !from.writableEnded && (!(from instanceof PooledSocket) || from.hasJustRead)
+}
+
 /**
  * Passes an end on once it is one. The library that Node.js reads with takes a reset that comes together with bytes for an
  * end (libuv/libuv#4997), but the peer has no address any more. Who reads once more is told which of the two it was: a
@@ -56,7 +61,7 @@ interface SocketHandle {
  */
 function confirmEnd(from: Socket, lane: Lane): void {
   const { _handle: handle } = from as { _handle?: SocketHandle | null }
-  const isGone = !from.writableEnded && handle?.getpeername && handle.getpeername({}) !== 0
+  const isGone = mayBeReset(from) && handle?.getpeername && handle.getpeername({}) !== 0
   if (!isGone || handle.readStart?.() !== 0) {
     lane.passEnd()
     return
