@@ -86,9 +86,8 @@ export class EventBatches {
       this.#lost = undefined
       this.#sendGathered()
     }
-    if (this.#onTheWay === 0 && this.#lost === undefined) {
-      clearTimeout(this.#timer)
-      this.#onFlushed?.()
-    }
+    if (this.#onFlushed === undefined || this.#onTheWay > 0 || this.#lost) return
+    clearTimeout(this.#timer)
+    this.#onFlushed()
   }
 }

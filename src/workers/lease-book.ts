@@ -91,15 +91,21 @@ export class LeaseBook<W> {
     for (const [worker, slots] of this.#asked) {
       if (this.#free >= slots) this.#answer(worker, Math.max(slots, this.#portion()))
     }
-    if (this.#round?.waitsFor.size === 0) {
+    if (this.#round && this.#isOver(this.#round)) {
       const { asking, timer } = this.#round
       clearTimeout(timer)
       this.#round = undefined
       for (const worker of asking) {
-        if (this.#asked.has(worker)) this.#answer(worker, this.#asked.get(worker) ?? 0)
+        const slots = this.#asked.get(worker)
+        if (slots !== undefined) this.#answer(worker, slots)
       }
     }
     if (this.#asked.size > 0 && this.#round === undefined) this.#beginRound()
+  }
+
+  /** Everybody has said what is not in use, or nobody waits to hear it any more. */
+  #isOver({ asking, waitsFor }: Round<W>): boolean {
+    return waitsFor.size === 0 || ![...asking].some((worker) => this.#asked.has(worker))
   }
 
   #beginRound(): void {
