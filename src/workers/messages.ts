@@ -30,7 +30,7 @@ export interface WorkerSetup {
 
 /** What the primary says. */
 export type ToWorker =
-  /** The first word. `leased`: the slots that the worker may use without asking. */
+  /** The answer to `up`. `leased`: the slots that the worker may use without asking. */
   | { readonly kind: 'start'; readonly setup: WorkerSetup; readonly leased: number }
   /** The answer to `ask`: so many more slots, fewer than asked for if there are no more. */
   | { readonly kind: 'lease'; readonly slots: number }
@@ -44,6 +44,8 @@ export type ToWorker =
 
 /** What a worker says. */
 export type FromWorker =
+  /** It listens to what is said; before that, words are lost. */
+  | { readonly kind: 'up' }
   | { readonly kind: 'ready'; readonly bound: ListenAddress }
   /** It cannot start. */
   | { readonly kind: 'failed'; readonly code: ErrorCode; readonly message: string }

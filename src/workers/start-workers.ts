@@ -11,6 +11,8 @@ import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 /** Workers that end this often within this time will not stop to end. */
 const MOST_LOSSES = 5
 const LOSSES_MS = 10_000
+/** How long a worker may take until it serves, in milliseconds. */
+const START_MS = 30_000
 /** How long a worker may take to say how it stands, in milliseconds. */
 const REPORT_MS = 1_000
 /** What a worker may take beyond its drain before it is killed, in milliseconds. */
@@ -42,6 +44,8 @@ export interface Workers {
 
 interface Worker {
   readonly process: WorkerProcess
+  /** Runs until it is ready. */
+  readonly starting: NodeJS.Timeout
   isReady: boolean
   /** Why it cannot start. */
   failure?: string
@@ -142,14 +146,16 @@ class Primary implements Workers {
       onMessage: (message) => this.#hear(worker, message),
       onEnd: (how) => this.#onEnd(worker, how),
     })
-    const worker: Worker = { process, isReady: false, reports: new Map() }
+    const starting = setTimeout(() => process.kill(), START_MS)
+    const worker: Worker = { process, starting, isReady: false, reports: new Map() }
     this.#workers.add(worker)
-    const leased = this.#leases.join(worker)
-    process.send({ kind: 'start', setup: { ...this.#setup, listen: this.#listen }, leased })
   }
 
   #hear(worker: Worker, message: FromWorker): void {
     switch (message.kind) {
+      case 'up':
+        this.#onUp(worker)
+        break
       case 'ready':
         this.#onReady(worker, message.bound)
         break
@@ -180,6 +186,15 @@ class Primary implements Workers {
     }
   }
 
+  #onUp(worker: Worker): void {
+    if (this.#closed) {
+      worker.process.send({ kind: 'drain' })
+      return
+    }
+    const setup = { ...this.#setup, listen: this.#listen }
+    worker.process.send({ kind: 'start', setup, leased: this.#leases.join(worker) })
+  }
+
   #onReady(worker: Worker, bound: ListenAddress): void {
     if (this.#bound === undefined) {
       this.#bound = bound
@@ -191,6 +206,7 @@ class Primary implements Workers {
       worker.process.kill()
       return
     }
+    clearTimeout(worker.starting)
     worker.isReady = true
     if ([...this.#workers].filter(({ isReady }) => isReady).length < this.#options.count) return
     this.#isServing = true
@@ -198,6 +214,7 @@ class Primary implements Workers {
   }
 
   #onEnd(worker: Worker, how: string): void {
+    clearTimeout(worker.starting)
     this.#workers.delete(worker)
     this.#leases.leave(worker)
     this.#clients.forget(worker)

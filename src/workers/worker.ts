@@ -69,6 +69,7 @@ export function runWorker(host: WorkerHost): void {
         break
     }
   })
+  host.send({ kind: 'up' })
 }
 
 function createServing(host: WorkerHost, setup: WorkerSetup, leased: number): Serving {
