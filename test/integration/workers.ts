@@ -39,11 +39,13 @@ void tap.test('several workers serve as one: port, events, folded blocks, counte
     const refused = await served.clientOf(worker)
     refused.send(DENIED)
     t.equal((await refused.answer()).status, 403)
+    refused.reset()
   }
   for (let i = 0; i < 12; i++) {
     const clients = await Promise.all(Array.from({ length: 20 }, () => served.client()))
     await Promise.all(clients.map(carry))
   }
+  await waitFor(() => upstream.open === 0 || undefined)
   const stats = await served.stats()
   t.match(stats, {
     workers: 3,
@@ -132,6 +134,7 @@ void tap.test('the token reaches workers by their channel alone', async (t) => {
         const client = await served.clientOf(worker)
         client.send(DENIED.replace(/\r\n$/, `${field}\r\n`))
         t.equal((await client.answer()).status, status)
+        client.reset()
       }
     }
     t.equal(await served.end(), 0)
@@ -165,6 +168,7 @@ void tap.test('what serve is told holds in every worker', async (t) => {
     const long = await served.clientOf(worker)
     long.send(get(`X: ${'a'.repeat(500)}\r\n`))
     t.equal((await long.answer()).status, 431)
+    long.reset()
   }
   t.match(await served.stats(), {
     workers: 2,

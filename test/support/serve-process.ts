@@ -9,8 +9,6 @@ import { openRaw, type RawClient } from './raw-client.ts'
 
 export const BIN = new URL('../../bin/iterion-egress.js', import.meta.url).pathname
 const DEADLINE_MS = 20_000
-/** What it takes a worker to accept a connection that waits for it, generously. */
-const ACCEPT_MS = 80
 
 /** A `serve` of its own, started as users start it. */
 export interface Served {
@@ -32,13 +30,13 @@ export interface Served {
 }
 
 /** Waits until something is there. */
-export async function waitFor<T>(look: () => T | undefined): Promise<T> {
+export async function waitFor<T>(look: () => T | undefined, stepMs = 20): Promise<T> {
   const start = Date.now()
   for (;;) {
     const found = look()
     if (found !== undefined) return found
     if (Date.now() - start > DEADLINE_MS) throw new Error('it did not come')
-    await pause(20)
+    await pause(stepMs)
   }
 }
 
@@ -107,10 +105,9 @@ export async function serve(
       const others = workers().filter((pid) => pid !== worker)
       for (const pid of others) process.kill(pid, 'SIGSTOP')
       try {
-        // What runs on in them takes a moment to stop.
-        await pause(10)
+        await waitFor(() => others.every((pid) => statOf(pid)?.state === 'T') || undefined, 1)
         const one = await client()
-        await pause(ACCEPT_MS)
+        await waitFor(() => acceptQueueOf(port) === 0 || undefined, 1)
         return one
       } finally {
         for (const pid of others) process.kill(pid, 'SIGCONT')
@@ -135,6 +132,17 @@ export function eventsIn(file: string): {
 export function isRunning(pid: number): boolean {
   const stat = statOf(pid)
   return stat !== undefined && stat.state !== 'Z'
+}
+
+/** Connections that wait on a port until somebody accepts them. */
+function acceptQueueOf(port: number): number {
+  const listening = '0A'
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n')) {
+    const [, local = '', , state, queues = ''] = line.trim().split(/\s+/)
+    if (state === listening && local.endsWith(end)) return parseInt(queues.split(':')[1] ?? '', 16)
+  }
+  throw new Error(`nobody listens on ${port}`)
 }
 
 function childrenOf(parent: number): number[] {
