@@ -13,6 +13,7 @@ const DEADLINE_MS = 20_000
 /** A `serve` of its own, started as users start it. */
 export interface Served {
   readonly child: ChildProcess
+  readonly readyFile: string
   readonly ready: { listen: string; proxy_url: string }
   readonly port: number
   output(): { stdout: string; stderr: string }
@@ -85,6 +86,7 @@ export async function serve(
   const client = (send?: string) => openRaw(t, port, send === undefined ? {} : { send })
   return {
     child,
+    readyFile,
     ready,
     port,
     output: () => ({ stdout, stderr }),

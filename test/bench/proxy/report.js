@@ -103,7 +103,10 @@ export function judge({ figures, idle, workers = [] }) {
     })
   }
   for (const { what, figure, peer, value, most, stretch } of BUDGETS) {
-    add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), { most, stretch })
+    add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), {
+      most,
+      stretch,
+    })
   }
   const [denied, first, idling] = OWN_BUDGETS
   const addOwn = ({ what, peer, most, stretch }, ratios, more = '') =>
