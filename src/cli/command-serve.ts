@@ -69,7 +69,7 @@ async function serveHere(request: ServeRequest): Promise<Serving> {
   return {
     bound,
     lost: new Promise(() => undefined),
-    stats: proxy.stats,
+    stats: () => proxy.stats(),
     close: () => proxy.close(),
   }
 }

@@ -162,10 +162,10 @@ export function renderTable(result, { budgets }) {
     lines.push(`  ${label.padEnd(24)} ${median(ms).toFixed(0).padStart(8)} ms`)
   }
   lines.push('', 'budgets')
-  for (const { what, against, ratio, spread, stretch, verdict, isNoisy, ...one } of budgets) {
-    const isMet = one.least === undefined ? ratio <= stretch : ratio >= stretch
+  for (const { what, against, ratio, spread, stretch, verdict, isNoisy, ...bound } of budgets) {
+    const isMet = bound.least === undefined ? ratio <= stretch : ratio >= stretch
     const bounds = [
-      verdict === '' ? '' : `${boundOf(one)}: ${verdict}`,
+      verdict === '' ? '' : `${boundOf(bound)}: ${verdict}`,
       stretch === undefined ? '' : `stretch ${stretch}: ${isMet ? 'yes' : 'no'}`,
     ]
     lines.push(
