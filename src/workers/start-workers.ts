@@ -30,6 +30,8 @@ interface WorkersOptions {
   readonly onEvent?: (event: EgressEvent) => void
   /** Called with a sentence for people when a worker has ended that should not have. */
   readonly onLoss: (sentence: string) => void
+  /** How long a worker may take until it serves, in milliseconds. Default: 30,000. */
+  readonly startTimeoutMs?: number
 }
 
 /** Processes that serve as one proxy. */
@@ -133,7 +135,11 @@ class Primary implements Workers {
   async #drain(): Promise<void> {
     if (this.#workers.size === 0) return
     const ended = new Promise<void>((resolve) => (this.#onEmpty = resolve))
-    for (const { process } of this.#workers) process.send({ kind: 'drain' })
+    for (const { process, isReady } of this.#workers) {
+      // One that does not serve yet has nothing under way.
+      if (isReady) process.send({ kind: 'drain' })
+      else process.kill()
+    }
     const timer = setTimeout(() => {
       for (const { process } of this.#workers) process.kill()
     }, this.#options.limits.drainTimeoutMs + DRAIN_GRACE_MS)
@@ -146,7 +152,7 @@ class Primary implements Workers {
       onMessage: (message) => this.#hear(worker, message),
       onEnd: (how) => this.#onEnd(worker, how),
     })
-    const starting = setTimeout(() => process.kill(), START_MS)
+    const starting = setTimeout(() => process.kill(), this.#options.startTimeoutMs ?? START_MS)
     const worker: Worker = { process, starting, isReady: false, reports: new Map() }
     this.#workers.add(worker)
   }
@@ -187,10 +193,6 @@ class Primary implements Workers {
   }
 
   #onUp(worker: Worker): void {
-    if (this.#closed) {
-      worker.process.send({ kind: 'drain' })
-      return
-    }
     const setup = { ...this.#setup, listen: this.#listen }
     worker.process.send({ kind: 'start', setup, leased: this.#leases.join(worker) })
   }

@@ -30,7 +30,6 @@ interface Serving {
 /** Serves for the primary, as it says. */
 export function runWorker(host: WorkerHost): void {
   let serving: Serving | undefined
-  let started: Promise<void> | undefined
 
   const start = async (setup: WorkerSetup, leased: number) => {
     try {
@@ -42,7 +41,6 @@ export function runWorker(host: WorkerHost): void {
     }
   }
   const drain = async () => {
-    await started
     await serving?.proxy.close()
     await serving?.events.flush()
     host.exit(0)
@@ -50,7 +48,7 @@ export function runWorker(host: WorkerHost): void {
   host.onMessage((message) => {
     switch (message.kind) {
       case 'start':
-        started = start(message.setup, message.leased)
+        void start(message.setup, message.leased)
         break
       case 'lease':
         serving?.lease.add(message.slots)
