@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { classifyIp } from '../policy/address-kind.ts'
+import type { Target } from '../policy/target.ts'
 import {
   admit,
   type Admitted,
@@ -136,10 +137,13 @@ export function takeSlot(
   client: Socket,
   { target }: Admitted,
 ): Refusal | undefined | Promise<Refusal | undefined> {
-  const refusalOf = (none: NoSlot | undefined) =>
-    none && refusal({ reason: 'limit', ...none, target, via: target.via })
   const none = core.slots.take(client, core.limits)
-  return none instanceof Promise ? none.then(refusalOf) : refusalOf(none)
+  if (none instanceof Promise) return none.then((late) => late && fullRefusal(late, target))
+  return none && fullRefusal(none, target)
+}
+
+function fullRefusal(none: NoSlot, target: Target): Refusal {
+  return refusal({ reason: 'limit', ...none, target, via: target.via })
 }
 
 /** One tunnel from its 200 to its end: what a drain may end, and the event when it has ended. */

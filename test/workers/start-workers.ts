@@ -42,10 +42,3 @@ void tap.test('a worker that does not come to serve is ended', async (t) => {
     message: /^worker \d+ was ended by SIGKILL before it served$/,
   })
 })
-
-void tap.test('a program that is not there is told', async (t) => {
-  await t.rejects(startWorkers({ ...OPTIONS, program: '/no/such/program.cjs' }), {
-    code: 'WORKERS_LOST',
-    message: /ended with code 1 before it served/,
-  })
-})

@@ -76,6 +76,20 @@ void tap.test(
   },
 )
 
+void tap.test('what it has to say is said before it ends', async (t) => {
+  const worker = open(t)
+  worker.tell({ kind: 'start', setup: SETUP, leased: 0 })
+  await worker.says('ready')
+  const client = await openRaw(t, worker.of('ready')[0]?.bound.port ?? 0)
+  const hosts = ['a.test', 'b.test', 'c.test', 'd.test']
+  client.send(hosts.map((one) => `GET http://${one}/ HTTP/1.1\r\nHost: ${one}\r\n\r\n`).join(''))
+  for (const _ of hosts) t.equal((await client.answer()).status, 403)
+  client.reset()
+  worker.tell({ kind: 'drain' })
+  await until('it ends', () => worker.codes.length > 0)
+  t.equal(worker.of('events').flatMap(({ events }) => events).length, hosts.length)
+})
+
 void tap.test('a policy that is not the one that was sent serves nobody', async (t) => {
   const worker = open(t)
   worker.tell({ kind: 'start', setup: { ...SETUP, digest: 'other' }, leased: 0 })
