@@ -1,4 +1,4 @@
-import { openEventLog } from '../events/event-log.ts'
+import { type EventLog, openEventLog } from '../events/event-log.ts'
 import { createEgressProxy } from '../proxy/egress-proxy.ts'
 import { systemResolver } from '../proxy/system-resolver.ts'
 import { announce } from './announce.ts'
@@ -20,12 +20,34 @@ import { tuneForConnections } from './tune.ts'
 /** `serve`: runs a proxy until it is told to end, then drains it. */
 export async function runServe(io: Io, options: ServeOptions): Promise<ExitCode> {
   tuneForConnections()
+  const token = readToken(io, options)
+  const { serving, log, ended } = await start(io, options, token)
+  try {
+    io.onAsked(async () => io.stderr(renderJson(await serving.stats())))
+    announce(io, options, serving.bound, token)
+    await Promise.race([ended, serving.lost])
+  } finally {
+    await serving.close()
+    await log?.close()
+  }
+  return EXIT.yes
+}
+
+interface Started {
+  readonly serving: Serving
+  readonly log: EventLog | undefined
+  /** Settles when the process is asked to end. */
+  readonly ended: Promise<void>
+}
+
+/** Reads all that it takes, and serves. What was read is not kept longer than that: a policy may be large. */
+async function start(io: Io, options: ServeOptions, token: string | undefined): Promise<Started> {
   const workers = parseWorkers(options.workers)
   const request = {
     options,
     listen: parseListen(options.listen),
     composed: policyFrom(options),
-    token: readToken(io, options),
+    token,
     limits: parseLimits(options.limit),
   }
   const log =
@@ -33,23 +55,17 @@ export async function runServe(io: Io, options: ServeOptions): Promise<ExitCode>
       ? undefined
       : openEventLog(options.events, { runId: options.runId ?? null })
   const onEvent: ServeRequest['onEvent'] = log && ((event) => log.write(event))
+  const ended = new Promise<void>((resolve) => io.onTerminate(resolve))
   try {
-    const ended = new Promise<void>((resolve) => io.onTerminate(resolve))
     const serving =
       workers === 1
         ? await serveHere({ ...request, onEvent })
         : await serveByWorkers(io, workers, { ...request, onEvent })
-    io.onAsked(async () => io.stderr(renderJson(await serving.stats())))
-    try {
-      announce(io, options, serving.bound, request.token)
-      await Promise.race([ended, serving.lost])
-    } finally {
-      await serving.close()
-    }
-  } finally {
+    return { serving, log, ended }
+  } catch (error) {
     await log?.close()
+    throw error
   }
-  return EXIT.yes
 }
 
 /** Serves in this process. */
