@@ -16,6 +16,7 @@ rmSync(folder, { recursive: true, force: true })
 const bundle = await rolldown({
   input: {
     'iterion-egress': path.join(dist, 'cli/program.js'),
+    'serve-worker': path.join(dist, 'cli/serve-worker.js'),
     'netns-helper': path.join(dist, 'door/netns-helper.js'),
     'relay-program': path.join(dist, 'door/relay-program.js'),
   },

@@ -15,6 +15,7 @@ export const ERROR_MEANINGS = {
   RESOLVE_FAILED: 'a name has no address',
   RESOLVE_TIMEOUT: 'the resolver did not answer in time',
   LISTEN_FAILED: 'the proxy cannot listen where it was told to',
+  WORKERS_LOST: 'the processes of serve --workers cannot be kept running',
   EVENTS_FAILED: 'the event log cannot be opened',
   WORKFLOW_SHAPE: 'a workflow has a key that is unknown, missing or of the wrong kind',
   DEVCONTAINER_INVALID: 'a devcontainer.json is no JSON, or has a value of the wrong kind',

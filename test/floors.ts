@@ -61,6 +61,10 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'node:path': ['program-file.ts', 'sidecar-door.ts'],
     },
   },
+  workers: {
+    floors: ['errors.ts', 'policy', 'events', 'proxy'],
+    packages: { 'node:cluster': ['worker-process.ts'], 'node:net': ['leased-slots.ts'] },
+  },
   sandbox: {
     floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door'],
     packages: {
@@ -113,12 +117,12 @@ const FLOORS: Readonly<Record<string, Floor>> = {
     },
   },
   cli: {
-    floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door', 'sandbox'],
+    floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door', 'workers', 'sandbox'],
     packages: {
       commander: ['main.ts', 'policy-flags.ts', 'run-commands.ts'],
       // Types alone.
       'node:child_process': ['io.ts'],
-      'node:fs': ['command-serve.ts', 'package-version.ts'],
+      'node:fs': ['announce.ts', 'package-version.ts'],
       // The numbers of signals.
       'node:os': ['command-run.ts', 'system-io.ts'],
       'node:v8': ['tune.ts'],

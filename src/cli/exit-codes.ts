@@ -29,6 +29,7 @@ const BY_CODE: Readonly<Record<ErrorCode, ExitCode>> = {
   RESOLVE_FAILED: EXIT.hostCannot,
   RESOLVE_TIMEOUT: EXIT.hostCannot,
   LISTEN_FAILED: EXIT.hostCannot,
+  WORKERS_LOST: EXIT.hostCannot,
   EVENTS_FAILED: EXIT.hostCannot,
   WORKFLOW_SHAPE: EXIT.fileInvalid,
   DEVCONTAINER_INVALID: EXIT.fileInvalid,

@@ -12,7 +12,7 @@ export interface Io {
   /** Calls the listener when the process is asked to end. */
   readonly onTerminate: (listener: () => void) => void
   /** Calls the listener when the process is asked how it stands: SIGUSR2. */
-  readonly onAsked: (listener: () => void) => void
+  readonly onAsked: (listener: () => unknown) => void
   /** Calls the listener for every signal that a run passes on. */
   readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void
   /** What the commands of a run read and print to. */

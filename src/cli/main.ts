@@ -112,6 +112,7 @@ function createProgram(
       ]),
     )
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
+    .option('--workers <n>', 'processes that serve as one proxy, 1 to 64', '1')
     .option('--json', JSON_HELP)
     .action(async (options) => {
       const { runServe } = await import('./command-serve.ts')

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { EgressError, type Problem, problemsError, type SourcePlace } from '../errors.ts'
-import { compilePolicy } from '../policy/compile.ts'
+import { compilePolicy, type PolicyParts } from '../policy/compile.ts'
 import type { PolicySource, PolicyTest, PresetReference, PresetSource } from '../policy/parse.ts'
 import type { Mode, Policy } from '../policy/policy.ts'
 import type { Rule } from '../policy/rule.ts'
@@ -22,6 +22,8 @@ export interface PolicyRecipe {
 /** A policy with what its sources assert about it. */
 export interface ComposedPolicy {
   readonly policy: Policy
+  /** What it was compiled from. */
+  readonly parts: PolicyParts
   readonly tests: readonly PolicyTest[]
 }
 
@@ -52,12 +54,12 @@ function join(recipe: PolicyRecipe, catalog: Catalog): ComposedPolicy {
   if (mode === 'denylist') problems.push(...idlePresets(recipe))
   if (problems.length > 0) throw problemsError(problems)
   const all = [...chain.loaded.flatMap((preset) => preset.rules), ...(source?.rules ?? []), ...rules]
-  const policy = compilePolicy({
+  const parts: PolicyParts = {
     mode,
     rules: all,
     ...(source && { quiet: source.quiet, tls: source.tls, limits: source.limits }),
-  })
-  return { policy, tests: source?.tests ?? [] }
+  }
+  return { policy: compilePolicy(parts), parts, tests: source?.tests ?? [] }
 }
 
 function withSourceLines(error: EgressError, { file, lineAt }: PolicySource): EgressError {

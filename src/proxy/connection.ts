@@ -168,7 +168,7 @@ export class ConnectionServer {
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.#handOver(socket, head, async (client) => {
         client.current = detachedResponse(request, socket)
-        serveUpgrade(this.#core, request, client.current, this.#contextOf(client))
+        await serveUpgrade(this.#core, request, client.current, this.#contextOf(client))
       })
     })
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {

@@ -17,7 +17,7 @@ import {
   type RequestTarget,
 } from './request-head.ts'
 import type { Member, Registry } from './registry.ts'
-import type { Slots } from './slots.ts'
+import type { SlotKeeper } from './slots.ts'
 
 /** Counters of a proxy since it was made. */
 export interface ProxyCounters {
@@ -41,7 +41,7 @@ export interface ProxyCore {
   readonly counters: ProxyCounters
   readonly tunnels: Registry<LiveTunnel>
   /** The tunnels, from the decision to the close. */
-  readonly slots: Slots
+  readonly slots: SlotKeeper
   /** Record allowed requests too. */
   readonly audit: boolean
   /** This proxy's name in `Via`, by which it knows its own requests again. */

@@ -19,7 +19,7 @@ import {
   type RelayKind,
 } from './sockets.ts'
 import { Registry } from './registry.ts'
-import { Slots } from './slots.ts'
+import { type SlotKeeper, Slots } from './slots.ts'
 import { LookupCache, type Resolver } from './resolver.ts'
 import { systemResolver } from './system-resolver.ts'
 import { classifyIp } from '../policy/address-kind.ts'
@@ -101,6 +101,18 @@ const CLOSE_EVENTS_MS = 500
 /** The first version of Node's HTTP parser (llhttp) that refuses every bare CR and LF. */
 const OLDEST_PARSER = 9
 
+/** What proxies have in common that are one to their clients: the workers of `serve`. */
+export interface ProxyIdentity {
+  /** The name in `Via` by which a request that comes back is known. */
+  readonly pseudonym: string
+  readonly slots: SlotKeeper
+}
+
+/** A name for a proxy in `Via`, which no other one has. */
+export function createPseudonym(): string {
+  return `iterion-egress-${randomBytes(6).toString('hex')}`
+}
+
 /**
  * Makes an egress proxy. It keeps no state outside itself: any number of them run in one process.
  *
@@ -108,6 +120,11 @@ const OLDEST_PARSER = 9
  * whose HTTP parser is too lenient
  */
 export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
+  return createProxyAs({ pseudonym: createPseudonym(), slots: new Slots() }, options)
+}
+
+/** The same, as one of several that pass for one. */
+export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptions): EgressProxy {
   const {
     token,
     insecureNoAuth = false,
@@ -130,9 +147,9 @@ export function createEgressProxy(options: EgressProxyOptions): EgressProxy {
     authenticator: token === undefined ? undefined : createAuthenticator(token),
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Registry(),
-    slots: new Slots(),
+    slots: identity.slots,
     audit: options.audit === true,
-    pseudonym: `iterion-egress-${randomBytes(6).toString('hex')}`,
+    pseudonym: identity.pseudonym,
     now,
     emit: onEvent ?? (() => undefined),
     policy: options.policy,

@@ -44,15 +44,27 @@ const DESCRIPTOR_RESERVE = 64
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Fills in the defaults. What the caller gives goes before what the policy gives.
+ * Fills in the defaults, for this process. What the caller gives goes before what the policy gives.
  *
  * @throws {EgressError} OPTION_INVALID for an unknown name, a value that is no whole number from 0, or a time that no
  * timer can wait
  */
-export function resolveLimits(
-  given: Readonly<Partial<Record<string, number>>>,
-  fromPolicy: Readonly<Partial<Record<string, number>>>,
-): Limits {
+export function resolveLimits(given: GivenLimits, fromPolicy: GivenLimits): Limits {
+  const wanted = joinLimits(given, fromPolicy)
+  const bearable = Math.max(1, Math.floor((descriptorLimit() - otherDescriptors()) / 2))
+  const { maxTunnels } = wanted
+  return { ...wanted, maxTunnels: maxTunnels === 0 ? bearable : Math.min(maxTunnels, bearable) }
+}
+
+/** Limits by their names. */
+export type GivenLimits = Readonly<Partial<Record<string, number>>>
+
+/**
+ * The limits that are wanted, whatever the descriptors of a process bear: `maxTunnels` is 0 if there shall be none.
+ *
+ * @throws {EgressError} OPTION_INVALID as {@link resolveLimits}
+ */
+export function joinLimits(given: GivenLimits, fromPolicy: GivenLimits): Limits {
   const limits: Record<string, number> = { ...DEFAULT_LIMITS }
   for (const [name, value] of [...Object.entries(fromPolicy), ...Object.entries(given)]) {
     if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
@@ -70,9 +82,6 @@ export function resolveLimits(
     }
     limits[name] = value
   }
-  const bearable = Math.max(1, Math.floor((descriptorLimit() - otherDescriptors()) / 2))
-  const wanted = limits['maxTunnels'] ?? 0
-  limits['maxTunnels'] = wanted === 0 ? bearable : Math.min(wanted, bearable)
   return limits as unknown as Limits
 }
 

@@ -1,5 +1,23 @@
 import type { Socket } from 'node:net'
+import type { Limits } from './limits.ts'
 import { type Member, Registry } from './registry.ts'
+
+/** Why there is no slot, and the status that says so. */
+export interface NoSlot {
+  readonly detail: string
+  readonly status: 429 | 503
+}
+
+/** Whom a proxy asks for a slot for each tunnel. */
+export interface SlotKeeper {
+  /**
+   * Gives the connection a slot, until it is freed, or says why there is none. A promise is for what somebody else has to be
+   * asked; of a connection that is freed meanwhile nothing is kept.
+   */
+  take(client: Socket, limits: Limits): NoSlot | undefined | Promise<NoSlot | undefined>
+  /** Does nothing for a connection that has none. */
+  free(client: Socket): void
+}
 
 const SLOT = Symbol('slot')
 
@@ -9,8 +27,8 @@ interface Slot extends Member {
   readonly holder: Holder
 }
 
-/** Counts the tunnels that are open, over all and by client. A client's connection has one at most. */
-export class Slots {
+/** The slots of one process: counts the tunnels that are open, over all and by client. A connection has one at most. */
+export class Slots implements SlotKeeper {
   readonly #slots = new Registry<Slot>()
   /** How many each client address has, from when somebody first asks: to ask a socket for its address is a system call. */
   #byClient: Map<string, number> | undefined
@@ -29,11 +47,18 @@ export class Slots {
     return this.#byClient.get(addressOf(client)) ?? 0
   }
 
-  take(client: Holder): void {
+  take(client: Holder, limits: Limits): NoSlot | undefined {
+    const { maxTunnels, maxTunnelsPerClient } = limits
+    if (maxTunnelsPerClient > 0) {
+      const own = this.ofClient(client)
+      if (own >= maxTunnelsPerClient) return clientIsFull(own)
+    }
+    if (this.size >= maxTunnels) return allAreTaken(this.size)
     const slot = { holder: client, place: -1 }
     client[SLOT] = slot
     this.#slots.add(slot)
     this.#count(client, 1)
+    return undefined
   }
 
   /** Does nothing for a connection that has none. */
@@ -54,7 +79,17 @@ export class Slots {
   }
 }
 
+/** A client has as many tunnels as it may have. */
+export function clientIsFull(own: number): NoSlot {
+  return { detail: `this client has ${own} tunnels, the most it may have`, status: 429 }
+}
+
+/** There are as many tunnels as there may be. */
+export function allAreTaken(tunnels: number): NoSlot {
+  return { detail: `${tunnels} tunnels are open, the most there may be`, status: 503 }
+}
+
 /** The client's address; empty on a unix socket, whose clients are one. */
-function addressOf(socket: Socket): string {
+export function addressOf(socket: Socket): string {
   return socket.remoteAddress ?? ''
 }

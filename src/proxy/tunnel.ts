@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { EventData } from '../events/event.ts'
 import { classifyIp } from '../policy/address-kind.ts'
+import type { Target } from '../policy/target.ts'
 import {
   admit,
   type Admitted,
@@ -18,6 +19,7 @@ import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from
 import { parseSystemAddress } from './local-addresses.ts'
 import { Relay, type RelayCause, resetSocket } from './relay.ts'
 import { fieldValues, readConnect, type RequestHead } from './request-head.ts'
+import type { NoSlot } from './slots.ts'
 import { keepAlive } from './sockets.ts'
 
 const ESTABLISHED = Buffer.from('HTTP/1.1 200 Connection Established\r\n\r\n')
@@ -60,7 +62,9 @@ export async function serveConnect(
   })
   if (isRefusal(admitted)) return refuse(admitted)
 
-  const full = takeSlot(core, client, admitted)
+  const slot = takeSlot(core, client, admitted)
+  const full = slot instanceof Promise ? await slot : slot
+  if (!client.writable) return
   if (full) return refuse(full)
 
   const dialled = await dialFor(core, client, admitted)
@@ -126,26 +130,22 @@ export function dialRefusal(
   })
 }
 
-/** Counts one more tunnel, until it is freed or its client's connection closes; a refusal if there may be no more. */
+/**
+ * Counts one more tunnel, until it is freed or its client's connection closes; a refusal if there may be no more. A promise
+ * only where another process has to be asked.
+ */
 export function takeSlot(
   core: ProxyCore,
   client: Socket,
   { target }: Admitted,
-): Refusal | undefined {
-  const { limits, slots } = core
-  const refuse = (detail: string, status: number) =>
-    refusal({ reason: 'limit', detail, status, target, via: target.via })
-  if (limits.maxTunnelsPerClient > 0) {
-    const own = slots.ofClient(client)
-    if (own >= limits.maxTunnelsPerClient) {
-      return refuse(`this client has ${own} tunnels, the most it may have`, 429)
-    }
-  }
-  if (slots.size >= limits.maxTunnels) {
-    return refuse(`${slots.size} tunnels are open, the most there may be`, 503)
-  }
-  slots.take(client)
-  return undefined
+): Refusal | undefined | Promise<Refusal | undefined> {
+  const none = core.slots.take(client, core.limits)
+  if (none instanceof Promise) return none.then((late) => late && fullRefusal(late, target))
+  return none && fullRefusal(none, target)
+}
+
+function fullRefusal(none: NoSlot, target: Target): Refusal {
+  return refusal({ reason: 'limit', ...none, target, via: target.via })
 }
 
 /** One tunnel from its 200 to its end: what a drain may end, and the event when it has ended. */

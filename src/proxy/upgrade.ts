@@ -22,12 +22,12 @@ const SWITCH = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
  *     client ──GET, Upgrade: websocket──▶ admit ──▶ slot ──▶ vetted dial ──▶ upstream
  *     client ◀──101──────────────────────────────────────────────────────── upstream, then bytes both ways
  */
-export function serveUpgrade(
+export async function serveUpgrade(
   core: ProxyCore,
   request: IncomingMessage,
   response: ServerResponse,
   context: ForwardContext,
-): void {
+): Promise<void> {
   const { socket: client } = request
   if (!isWebSocket(request)) {
     serveForward(core, request, response, context)
@@ -39,7 +39,9 @@ export function serveUpgrade(
     return
   }
   // Inside a tunnel the connection has its slot already.
-  const full = context.tunnel ? undefined : takeSlot(core, client, admitted)
+  const slot = context.tunnel ? undefined : takeSlot(core, client, admitted)
+  const full = slot instanceof Promise ? await slot : slot
+  if (!client.writable) return
   if (full) {
     refuseForward(core, request, response, full)
     return

@@ -1,10 +1,11 @@
 // Every budget within one run each of `policy` and `proxy`: 1 and the ones that fail, if one does.
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
+import { boundOf } from './proxy/report.js'
 
 /** Only beside these is there a budget. */
 const PEERS = 'ours,squid,proxy-chain,sandbox-runtime'
-const FIGURES = 'connect-name,denied,get,one-down,one-up,eight-down,eight-up,latency,idle'
+const FIGURES = 'connect-name,denied,get,one-down,one-up,eight-down,eight-up,latency,idle,workers'
 
 /** Runs the check. `--rounds N` is for the rounds of `proxy`. */
 export async function main(args) {
@@ -17,9 +18,9 @@ export async function main(args) {
       verdict,
     })),
     ...proxy.budgets
-      .filter(({ most }) => most !== undefined && most !== null)
-      .map(({ what, against, ratio, most, verdict, isNoisy }) => ({
-        text: `${what}: ${ratio.toFixed(2)} x ${against}, at most ${most}${isNoisy ? ' (noisy)' : ''}`,
+      .filter(({ verdict }) => verdict !== '')
+      .map(({ what, against, ratio, verdict, isNoisy, ...one }) => ({
+        text: `${what}: ${ratio.toFixed(2)} x ${against}, ${boundOf(one)}${isNoisy ? ' (noisy)' : ''}`,
         verdict,
       })),
   ]

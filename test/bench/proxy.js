@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FIGURES, measure, measureIdle } from './proxy/figures.js'
+import { FIGURES, measure, measureIdle, WORKERS } from './proxy/figures.js'
 import { endPeer, installPeers, peersIn, startPeer, versions } from './proxy/peers.js'
 import { judge, renderTable } from './proxy/report.js'
 
@@ -20,8 +20,8 @@ const LOAD_CORE = '1'
 const FIRST_PORT = 7_000
 
 /**
- * Runs the benchmark. `--only KEY,…` measures these proxies alone, `--figures KEY,…` these figures (`idle` and `start` among them),
- * `--rounds N` another number of rounds, `--profile FOLDER` writes a profile of ours there.
+ * Runs the benchmark. `--only KEY,…` measures these proxies alone, `--figures KEY,…` these figures (`idle`, `workers` and
+ * `start` among them), `--rounds N` another number of rounds, `--profile FOLDER` writes a profile of ours there.
  */
 export async function main(args) {
   if (process.env[INSIDE] !== undefined) return inside(args, process.env[INSIDE])
@@ -87,6 +87,9 @@ async function inside(args, folder) {
     const figures = await measureAll(load, running, { chosen, targets, rounds })
     const hasIdle = wanted?.includes('idle') ?? true
     const idle = hasIdle ? await measureAllIdle(load, peers, targets) : []
+    const ours = peers.find(({ key }) => key === 'ours')
+    const hasWorkers = ours !== undefined && (wanted?.includes('workers') ?? true)
+    const workers = hasWorkers ? await measureWorkers(load, ours, targets, rounds) : []
     const start = (wanted?.includes('start') ?? true) ? await measureStarts(peers, rounds) : []
     const result = {
       date: new Date().toISOString(),
@@ -96,6 +99,7 @@ async function inside(args, folder) {
       peers: peers.map(({ key, label }) => ({ key, label })),
       figures,
       idle,
+      workers,
       start,
     }
     const judged = judge(result)
@@ -187,6 +191,35 @@ async function measureAllIdle(load, peers, targets) {
     found.push(row)
   }
   return found
+}
+
+/**
+ * One worker and two, in turn. Both may have both processors, and load and upstream stay on theirs: with two processors that
+ * is all there is. One worker so has a processor for itself, while the second one of two shares its own with the load, which
+ * takes a tenth of what a worker takes: the ratio is rather too low than too high. A machine with more processors would
+ * give each of them one.
+ */
+async function measureWorkers(load, ours, targets, rounds) {
+  const { counts, figure } = WORKERS
+  const running = []
+  try {
+    for (const [i, count] of counts.entries()) {
+      const port = FIRST_PORT + 300 + i
+      const peer = { ...ours, start: (own) => ours.startWorkers(own, count) }
+      const child = await startPeer(peer, port, `${PROXY_CORE},${LOAD_CORE}`)
+      running.push({ count, port, child, values: [] })
+    }
+    for (let round = -1; round < rounds; round++) {
+      process.stderr.write(`${round < 0 ? 'warm-up' : `round ${round + 1}`}: workers\n`)
+      for (const { port, child, values } of rotated(running, round + 1)) {
+        const value = await measure(load, figure, `127.0.0.1:${port}`, child.pid, targets)
+        if (round >= 0) values.push(value)
+      }
+    }
+    return running.map(({ count, values }) => ({ count, values }))
+  } finally {
+    for (const { child } of running) await endPeer(child)
+  }
 }
 
 /** How long each takes until it listens, in milliseconds, round after round. */

@@ -1,66 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import path from 'node:path'
 import tap from 'tap'
 import { runCli } from '../support/run-cli.ts'
-
-const BIN = new URL('../../bin/iterion-egress.js', import.meta.url).pathname
-const DEADLINE_MS = 20_000
-
-interface Served {
-  readonly child: ChildProcess
-  readonly ready: { listen: string; proxy_url: string }
-  readonly port: number
-  output(): { stdout: string; stderr: string }
-  end(signal?: NodeJS.Signals): Promise<number | null>
-}
-
-async function waitFor<T>(look: () => T | undefined): Promise<T> {
-  const start = Date.now()
-  for (;;) {
-    const found = look()
-    if (found !== undefined) return found
-    if (Date.now() - start > DEADLINE_MS) throw new Error('it did not come')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
-
-async function serve(
-  dir: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<Served> {
-  const readyFile = path.join(dir, 'ready.json')
-  const child = spawn(
-    process.execPath,
-    [BIN, 'serve', '--listen', '127.0.0.1:0', '--ready-file', readyFile, ...args],
-    { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
-  )
-  let stdout = ''
-  let stderr = ''
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  child.stderr.on('data', (chunk) => (stderr += chunk))
-  const exit = once(child, 'exit')
-  await waitFor(() => {
-    if (child.exitCode !== null) throw new Error(stderr)
-    return existsSync(readyFile) || undefined
-  })
-  const ready = JSON.parse(readFileSync(readyFile, 'utf8'))
-  return {
-    child,
-    ready,
-    port: Number(ready.listen.split(':').at(-1)),
-    output: () => ({ stdout, stderr }),
-    async end(signal = 'SIGTERM') {
-      child.kill(signal)
-      const [code] = await exit
-      return code
-    },
-  }
-}
+import { BIN, eventsIn, serve, waitFor } from '../support/serve-process.ts'
 
 function ask(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -71,13 +17,6 @@ function ask(port: number, text: string): Promise<string> {
     socket.on('end', () => socket.end())
     socket.on('close', () => resolve(answer))
   })
-}
-
-function eventsIn(file: string): { seq: number; type: string; data: Record<string, unknown> }[] {
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
 }
 
 void tap.test(
@@ -91,7 +30,7 @@ void tap.test(
     t.teardown(() => upstream.close())
     const { port: upstreamPort } = upstream.address() as AddressInfo
     const resolve = `allowed.test:80:127.0.0.1:${upstreamPort}`
-    const served = await serve(dir, [
+    const served = await serve(t, [
       '--rule',
       'allowed.test',
       '--events',
@@ -106,7 +45,7 @@ void tap.test(
       listen: /^127\.0\.0\.1:\d+$/,
       proxy_url: `http://${served.ready.listen}`,
     })
-    t.equal(statSync(path.join(dir, 'ready.json')).mode & 0o777, 0o600)
+    t.equal(statSync(served.readyFile).mode & 0o777, 0o600)
     // The ready file comes before the text for people.
     await waitFor(() => served.output().stdout.includes('Ctrl-C') || undefined)
     t.match(served.output().stdout, `HTTPS_PROXY=http://${served.ready.listen}`)
@@ -144,8 +83,8 @@ void tap.test(
   async (t) => {
     const dir = t.testdir()
     const events = path.join(dir, 'events.jsonl')
-    const served = await serve(dir, ['--rule', 'allowed.test', '--events', events], {
-      ITERION_EGRESS_TOKEN: 'TOK123',
+    const served = await serve(t, ['--rule', 'allowed.test', '--events', events], {
+      env: { ITERION_EGRESS_TOKEN: 'TOK123' },
     })
     t.equal(served.ready.proxy_url, `http://agent:TOK123@${served.ready.listen}`)
     const head = 'CONNECT evil.test:443 HTTP/1.1\r\n'
@@ -170,7 +109,7 @@ void tap.test(
 void tap.test(
   'events go to standard output with -, text for people then to standard error',
   async (t) => {
-    const served = await serve(t.testdir(), ['--rule', 'allowed.test', '--events', '-'])
+    const served = await serve(t, ['--rule', 'allowed.test', '--events', '-'])
     await ask(served.port, 'CONNECT evil.test:443 HTTP/1.1\r\n\r\n')
     t.equal(await served.end(), 0)
     const { stdout, stderr } = served.output()
@@ -190,7 +129,7 @@ void tap.test('SIGTERM ends an open tunnel when the drain time is over', async (
   t.teardown(() => upstream.close())
   const { port } = upstream.address() as AddressInfo
   const dir = t.testdir()
-  const served = await serve(dir, [
+  const served = await serve(t, [
     '--rule=allowed.test:22',
     `--resolve=allowed.test:22:127.0.0.1:${port}`,
     '--limit=drainTimeoutMs=100',
@@ -237,7 +176,7 @@ void tap.test('asked by SIGUSR2 it says how it stands, and how it reads', async 
     [[], { kind: 'pooled', why: /has what it takes/ }],
     [['--relay', 'streams'], { kind: 'streams', why: 'asked for' }],
   ] as const) {
-    const served = await serve(t.testdir(), ['--rule', 'a.test', ...args])
+    const served = await serve(t, ['--rule', 'a.test', ...args])
     await ask(served.port, 'CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n')
     served.child.kill('SIGUSR2')
     const line = await waitFor(() => /^\{.*\}$/m.exec(served.output().stderr)?.[0])

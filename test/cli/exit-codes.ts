@@ -57,6 +57,13 @@ void tap.test('bad input gets the code of its kind and says what to do', async (
     [['serve', '--rule', 'a.test', '--limit', 'maxTunels=3'], 2, /there is no limit "maxTunels"/],
     [['serve', '--rule', 'a.test', '--events', dir], 4, /event log cannot be opened/],
     [['serve', '--rule', 'a.test', '--token', 'a', '--token-file', 'b'], 2, /either/],
+    ...['0', '-1', '1.5', 'abc', '65', '', '1e1', '007'].map(
+      (workers): [string[], number, RegExp] => [
+        ['serve', '--rule', 'a.test', `--workers=${workers}`],
+        2,
+        new RegExp(`--workers "${workers}": give a whole number from 1 to 64`),
+      ],
+    ),
     [['bogus'], 2, /unknown command 'bogus'/],
   ]
   for (const [argv, code, message] of table) {

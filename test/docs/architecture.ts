@@ -3,9 +3,13 @@ import { codes, readPage, sectionOf, sourceFiles, tableOf } from '../support/pag
 
 const PAGE = readPage('docs/architecture.md')
 
-void tap.test('every file of door and sandbox has its place in the tables, once', async (t) => {
-  for (const folder of ['door', 'sandbox']) {
-    const rows = tableOf(sectionOf(PAGE, 'The path of a run'), `| files of \`src/${folder}\` | |`)
+void tap.test('every file of door, sandbox and workers has its place in the tables, once', async (t) => {
+  for (const [folder, section] of [
+    ['door', 'The path of a run'],
+    ['sandbox', 'The path of a run'],
+    ['workers', 'Several workers'],
+  ] as const) {
+    const rows = tableOf(sectionOf(PAGE, section), `| files of \`src/${folder}\` | |`)
     const named = rows.flatMap(([files = '']) => codes(files))
     const files = sourceFiles()
       .map(({ name }) => name)

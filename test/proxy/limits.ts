@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import tap from 'tap'
-import { DEFAULT_LIMITS, resolveLimits } from '../../src/proxy/limits.ts'
+import { DEFAULT_LIMITS, joinLimits, resolveLimits } from '../../src/proxy/limits.ts'
 
 void tap.test('the defaults, and that nothing silent is cut off by them', async (t) => {
   t.strictSame(DEFAULT_LIMITS, {
@@ -62,6 +62,14 @@ void tap.test('tunnels never take more than the descriptors bear, which 0 asks f
   if (!existsSync('/proc/self/limits')) return
   const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
   if (soft !== undefined) t.ok(most * 2 < Number(soft), `${most} of ${soft}`)
+})
+
+void tap.test('what is wanted is known beside what one process bears', async (t) => {
+  for (const maxTunnels of [0, 1, Number.MAX_SAFE_INTEGER]) {
+    t.equal(joinLimits({ maxTunnels }, { maxTunnels: 5 }).maxTunnels, maxTunnels)
+    t.equal(joinLimits({}, { maxTunnels }).maxTunnels, maxTunnels)
+  }
+  t.throws(() => joinLimits({ maxTunnels: -1 }, {}), { code: 'OPTION_INVALID' })
 })
 
 void tap.test('a time longer than a timer can wait is refused', async (t) => {

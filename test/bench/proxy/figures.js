@@ -100,6 +100,12 @@ export const FIGURES = [
   },
 ]
 
+/** How many workers are measured beside each other, and by what. */
+export const WORKERS = {
+  counts: [1, 2],
+  figure: { mode: 'connect', slots: 64, count: 8_000, by: 'name' },
+}
+
 /**
  * Puts one load on one proxy.
  *

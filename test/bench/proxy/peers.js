@@ -56,7 +56,12 @@ export function peersIn(folder, { name, address, port, relay, profile }) {
     ...more,
   ]
   return [
-    { key: 'ours', label: 'iterion-egress', start: (own) => ours(own) },
+    {
+      key: 'ours',
+      label: 'iterion-egress',
+      start: (own) => ours(own),
+      startWorkers: (own, workers) => ours(own, '--workers', String(workers)),
+    },
     {
       key: 'squid',
       label: 'squid',
@@ -169,10 +174,10 @@ function descriptors() {
   )
 }
 
-/** Starts a peer on one processor and waits until it listens. */
-export async function startPeer(peer, port, core) {
+/** Starts a peer on a processor, or on several, and waits until it listens. */
+export async function startPeer(peer, port, cores) {
   const [program, ...args] = peer.start(port)
-  const child = spawn('taskset', ['-c', core, program, ...args], {
+  const child = spawn('taskset', ['-c', cores, program, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let complaints = ''

@@ -74,33 +74,43 @@ export const OWN_BUDGETS = [
   { what: 'KiB per idle tunnel', peer: '1 KiB', most: 10, stretch: 8 },
 ]
 
+/** The same, of what may not be fallen short of. */
+export const LEAST_BUDGETS = [
+  { what: 'CONNECT by name, two workers, rate', peer: 'one worker', least: 1.5, stretch: 1.8 },
+]
+
 /** The ratio of each budget: the median of the rounds, and how far they are apart. */
-export function judge({ figures, idle }) {
+export function judge({ figures, idle, workers = [] }) {
   const of = (key, peer, value = 'cost') =>
     (figures.find((one) => one.key === key)?.peers[peer] ?? []).map((one) => one[value])
   const budgets = []
-  const add = (what, against, ratios, most, stretch) => {
+  const add = (what, against, ratios, { most, least, stretch }) => {
     if (ratios.length === 0 || ratios.some((one) => !Number.isFinite(one))) return
     const ratio = median(ratios)
     const spread = (Math.max(...ratios) - Math.min(...ratios)) / ratio
-    const verdict = most === undefined ? '' : ratio > most ? 'OVER' : 'ok'
+    const isBad = ratio > (most ?? Infinity) || ratio < (least ?? 0)
+    const verdict = (most ?? least) === undefined ? '' : isBad ? 'OVER' : 'ok'
     budgets.push({
       what,
       against,
       ratio,
       spread,
       most,
+      least,
       stretch,
       verdict,
       isNoisy: spread > MOST_SPREAD,
     })
   }
   for (const { what, figure, peer, value, most, stretch } of BUDGETS) {
-    add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), most, stretch)
+    add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), {
+      most,
+      stretch,
+    })
   }
   const [denied, first, idling] = OWN_BUDGETS
   const addOwn = ({ what, peer, most, stretch }, ratios, more = '') =>
-    add(`${what}${more}`, peer, ratios, most, stretch)
+    add(`${what}${more}`, peer, ratios, { most, stretch })
   addOwn(denied, quotients(of('denied', 'ours'), of('connect-name', 'ours')))
   const direct = figures.find(({ key }) => key === 'latency')?.direct.map(({ p50 }) => p50) ?? []
   const added = of('latency', 'ours', 'p50').map((one, i) => one - (direct[i] ?? Number.NaN))
@@ -108,11 +118,16 @@ export function judge({ figures, idle }) {
   for (const { tunnels, peers } of idle) {
     if (peers.ours) addOwn(idling, [peers.ours.bytes / 1024], `, ${tunnels}`)
   }
+  const [one, two] = workers.map(({ values }) => values.map(({ rate }) => rate))
+  for (const { what, peer, ...bounds } of LEAST_BUDGETS) {
+    add(what, peer, quotients(two ?? [], one ?? []), bounds)
+  }
   return { budgets }
 }
 
 /** The table for people. */
-export function renderTable({ date, machine, rounds, peers, figures, idle, start }, { budgets }) {
+export function renderTable(result, { budgets }) {
+  const { date, machine, rounds, peers, figures, idle, workers, start } = result
   const lines = [`${machine}; ${date}; medians of ${rounds} interleaved rounds`, '']
   for (const { label, isBytes, direct, peers: found } of figures) {
     lines.push(label)
@@ -136,21 +151,33 @@ export function renderTable({ date, machine, rounds, peers, figures, idle, start
     }
     lines.push('')
   }
+  if (workers.length > 0) lines.push('CONNECT by name, 64 at a time, ours on both processors')
+  for (const { count, values } of workers) {
+    const label = count === 1 ? 'one process' : `${count} workers`
+    lines.push(row(label, 'workers', values, [], false))
+  }
+  if (workers.length > 0) lines.push('')
   if (start.length > 0) lines.push('from the start until it listens')
   for (const { label, ms } of start) {
     lines.push(`  ${label.padEnd(24)} ${median(ms).toFixed(0).padStart(8)} ms`)
   }
   lines.push('', 'budgets')
-  for (const { what, against, ratio, spread, most, stretch, verdict, isNoisy } of budgets) {
+  for (const { what, against, ratio, spread, stretch, verdict, isNoisy, ...bound } of budgets) {
+    const isMet = bound.least === undefined ? ratio <= stretch : ratio >= stretch
     const bounds = [
-      most === undefined ? '' : `at most ${most}: ${verdict}`,
-      stretch === undefined ? '' : `stretch ${stretch}: ${ratio > stretch ? 'no' : 'yes'}`,
+      verdict === '' ? '' : `${boundOf(bound)}: ${verdict}`,
+      stretch === undefined ? '' : `stretch ${stretch}: ${isMet ? 'yes' : 'no'}`,
     ]
     lines.push(
       `  ${what.padEnd(34)} ${ratio.toFixed(2).padStart(6)} x ${against.padEnd(16)} ±${Math.round(spread * 50)}%${isNoisy ? ' (noisy)' : ''}  ${bounds.filter((one) => one !== '').join(', ')}`,
     )
   }
   return `${lines.join('\n')}\n`
+}
+
+/** A budget's bound in words. */
+export function boundOf({ most, least }) {
+  return least === undefined ? `at most ${most}` : `at least ${least}`
 }
 
 function row(name, key, values, ours, isBytes) {
