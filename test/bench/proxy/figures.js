@@ -15,7 +15,7 @@ export const FIGURES = [
     label: 'CONNECT by name, 64 at a time',
     mode: 'connect',
     slots: 64,
-    count: 4_000,
+    count: 20_000,
     by: 'name',
   },
   {
