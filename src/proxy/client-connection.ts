@@ -39,6 +39,8 @@ export interface Client extends Member {
   headTimer: NodeJS.Timeout | undefined
   /** True once the system asks whether the client is there. */
   isKeptAlive: boolean
+  /** True for a client of SOCKS: it is not answered in HTTP. */
+  speaksSocks: boolean
   /** True once what comes is not looked at any more. */
   isGivenUp: boolean
   /** True from a CONNECT or an upgrade on. */
@@ -62,6 +64,7 @@ export function newClient(socket: Socket, keeper: ClientKeeper): Client {
     current: undefined,
     readBefore: 0,
     isKeptAlive: false,
+    speaksSocks: false,
     isGivenUp: false,
     isHandedOver: false,
     tunnel: undefined,

@@ -8,8 +8,10 @@ import { type ConnectHead, readPlainConnect } from './connect-head.ts'
 import { spareConnections } from './limits.ts'
 import { takeBytes } from './pooled-socket.ts'
 import { Registry } from './registry.ts'
-import { refusal, refuseOnSocket } from './refuse.ts'
+import { type Refusal, refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
+import { refuseSocks, serveSocks } from './serve-socks.ts'
+import { SOCKS_VERSION } from './socks.ts'
 import { ignoreError, keepAlive } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { serveUpgrade } from './upgrade.ts'
@@ -119,7 +121,7 @@ export class ConnectionServer {
       client.headTimer = undefined
       const connect = readPlainConnect(bytes, maxHeadBytes)
       if (connect) this.#serveConnect(socket, client, connect, bytes.subarray(connect.length))
-      else this.#serveOther(socket, bytes)
+      else this.#serveOther(socket, client, bytes)
       return false
     })
   }
@@ -131,8 +133,16 @@ export class ConnectionServer {
     this.#guard(socket, () => serveConnect(this.#core, head, socket, this.#serveHttp))
   }
 
-  /** Everybody else is Node's server's, if it is HTTP at all. */
-  #serveOther(socket: Socket, bytes: Buffer): void {
+  /** Everybody else is a client of SOCKS, or Node's server's, if it is HTTP at all. */
+  #serveOther(socket: Socket, client: Client, bytes: Buffer): void {
+    if (bytes[0] === SOCKS_VERSION) {
+      client.isHandedOver = true
+      client.speaksSocks = true
+      const first = Buffer.from(bytes)
+      const serve = () => serveSocks(this.#core, socket, first, this.#serveHttp)
+      this.#guard(socket, serve)
+      return
+    }
     const otherProtocol = otherProtocolOf(bytes[0])
     if (otherProtocol !== undefined) {
       void this.#refuseHead(socket, otherProtocol, 400)
@@ -263,17 +273,22 @@ export class ConnectionServer {
         return
       }
       const detail = 'the proxy failed; the request was not let through'
-      refuseOnSocket(
-        socket,
-        refusal({ reason: 'internal', detail, target: undefined, via: 'connect' }),
-      )
+      this.#answer(socket, 'internal', detail)
     })
   }
 
   #refuseAtOnce(socket: Socket, reason: 'draining' | 'limit', detail: string): void {
-    const refused = refusal({ reason, detail, target: undefined, via: 'connect' })
-    recordRefusal(this.#core, refused)
-    refuseOnSocket(socket, refused)
+    recordRefusal(this.#core, this.#answer(socket, reason, detail))
+  }
+
+  /** Refuses a client that no request was read from, in the protocol that it speaks. */
+  #answer(socket: Socket, reason: 'draining' | 'limit' | 'internal', detail: string): Refusal {
+    const { speaksSocks } = this.#clientOf(socket)
+    const via = speaksSocks ? ('socks' as const) : ('connect' as const)
+    const refused = refusal({ reason, detail, target: undefined, via })
+    if (speaksSocks) refuseSocks(socket)
+    else refuseOnSocket(socket, refused)
+    return refused
   }
 
   /**
@@ -325,7 +340,7 @@ function onEnd(this: ClientSocket): void {
 function otherProtocolOf(byte: number | undefined): string | undefined {
   if (byte === 0x16)
     return 'this is TLS; the proxy itself is spoken to in plain HTTP (http:// in the proxy URL)'
-  return byte === 0x04 || byte === 0x05 ? 'SOCKS is not spoken here; use HTTP CONNECT' : undefined
+  return byte === 0x04 ? 'SOCKS 4 is not spoken here; use SOCKS 5 or HTTP CONNECT' : undefined
 }
 
 function headProblem(error: NodeJS.ErrnoException): [why: string, status: number] {

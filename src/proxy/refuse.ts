@@ -121,7 +121,7 @@ export interface RefusalMessage {
 export function renderRefusal(refused: Refusal, accept: string | undefined): RefusalMessage {
   const { reason, status, target, decision, mode } = refused
   const words = ascii(refused.detail)
-  const phrase = status === 407 ? 'Proxy Authentication Required' : phraseFor(status, words)
+  const phrase = phraseOf(refused)
   const rule = decision && target ? suggestRule(decision, target) : undefined
   const { host, port } = describeHost(target)
   const json = accept !== undefined && /\bapplication\/(?:[\w.-]+\+)?json\b/i.test(accept)
@@ -141,9 +141,11 @@ export function renderRefusal(refused: Refusal, accept: string | undefined): Ref
   return { status, phrase, headers, body }
 }
 
-function phraseFor(status: number, words: string): string {
+/** The refusal in one line of ASCII. */
+export function phraseOf({ status, detail }: Refusal): string {
+  if (status === 407) return 'Proxy Authentication Required'
   const kind = status === 403 ? 'egress denied' : status < 500 ? 'egress refused' : 'egress failed'
-  return `${kind}: ${words}`.slice(0, MAX_PHRASE)
+  return `${kind}: ${ascii(detail)}`.slice(0, MAX_PHRASE)
 }
 
 function wireError({ reason, status }: Refusal): string {

@@ -51,15 +51,36 @@ export async function serveConnect(
   client: Socket,
   serveHttp: ServeHttp,
 ): Promise<void> {
-  const refuse = (refused: Refusal) => {
-    recordRefusal(core, refused)
-    refuseOnSocket(client, refused, fieldValues(request, 'accept').join())
-  }
   const admitted = admit(core, request, {
     via: 'connect',
     isTrusted: false,
     read: () => readConnect(request),
   })
+  return openTunnel(core, client, admitted, {
+    serveHttp,
+    establish: () => void client.write(ESTABLISHED),
+    refuse(refused) {
+      recordRefusal(core, refused)
+      refuseOnSocket(client, refused, fieldValues(request, 'accept').join())
+    },
+  })
+}
+
+/** How a client is told what came of its request. */
+interface TunnelCalls {
+  readonly serveHttp: ServeHttp
+  /** The tunnel is there: what comes next is its own. */
+  readonly establish: () => void
+  readonly refuse: (refused: Refusal) => void
+}
+
+/** A tunnel for a request that was read, however the client speaks to the proxy. */
+export async function openTunnel(
+  core: ProxyCore,
+  client: Socket,
+  admitted: Admitted | Refusal,
+  { serveHttp, establish, refuse }: TunnelCalls,
+): Promise<void> {
   if (isRefusal(admitted)) return refuse(admitted)
 
   const slot = takeSlot(core, client, admitted)
@@ -78,7 +99,7 @@ export async function serveConnect(
   }
   recordAllowed(core, admitted, dialled.address)
 
-  client.write(ESTABLISHED)
+  establish()
   const tunnel = new Tunnel(core, client, dialled.socket, admitted)
   if (admitted.target.host.kind === 'ip') tunnel.carry()
   else tunnel.begin(serveHttp)

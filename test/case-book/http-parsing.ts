@@ -159,7 +159,7 @@ const REJECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'H-49 another protocol': [
     '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03',
-    '\x05\x01\0',
+    // A client of SOCKS 5 is served: test/proxy/serve-socks.ts.
     '\x04\x01\x01\xbb\x7f\0\0\x01\0',
     'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
     'SSH-2.0-x\r\n',
