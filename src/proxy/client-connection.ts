@@ -39,7 +39,7 @@ export interface Client extends Member {
   headTimer: NodeJS.Timeout | undefined
   /** True once the system asks whether the client is there. */
   isKeptAlive: boolean
-  /** True for a client of SOCKS: it is not answered in HTTP. */
+  /** True for a client of SOCKS, until it speaks HTTP in its tunnel: it is not answered in HTTP. */
   speaksSocks: boolean
   /** True once what comes is not looked at any more. */
   isGivenUp: boolean

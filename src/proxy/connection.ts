@@ -237,6 +237,7 @@ export class ConnectionServer {
     const tunnel = { target: admitted.target, agent: new VettedAgent(this.#core, upstream) }
     client.tunnel = tunnel
     client.isHandedOver = false
+    client.speaksSocks = false
     client.readBefore = 0
     socket.once('close', () => tunnel.agent.destroy())
     this.#http.emit('connection', socket)

@@ -203,6 +203,31 @@ void tap.test('HTTP in such a tunnel is held to its name', async (t) => {
   await client.until('host-mismatch')
 })
 
+void tap.test('HTTP in such a tunnel is answered in HTTP, a fault of our own too', async (t) => {
+  const upstream = await openUpstream(t, (connection) => {
+    connection.socket.once('data', () =>
+      connection.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    )
+  })
+  let isBroken = false
+  const proxied = await openProxy(t, {
+    hosts: { 'allowed.test': upstream.port },
+    now() {
+      if (isBroken) throw new TypeError('no clock')
+      return Date.now()
+    },
+  })
+  const client = await proxied.client(NO_AUTHENTICATION + ask('allowed.test', 80))
+  await client.until(`\x05\0${GRANTED}`)
+  client.send('GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
+  await client.until('\r\n\r\nok')
+  isBroken = true
+  client.send('GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
+  await client.until('okHTTP/1.1 500 ')
+  isBroken = false
+  await client.closed()
+})
+
 void tap.test('a fault of our own is a failure, and a record', async (t) => {
   const broken = () => 42 as unknown as []
   const proxied = await openProxy(t, { hosts: { 'allowed.test': broken } })
