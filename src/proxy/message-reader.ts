@@ -37,10 +37,7 @@ export class MessageReader {
         return result
       }
       const fault = result.kind === 'bad' ? result : this.#fault
-      if (fault !== undefined) {
-        this.release()
-        return fault
-      }
+      if (fault !== undefined) return fault
       await this.#more()
     }
   }

@@ -25,28 +25,44 @@ export async function serveSocks(
   serveHttp: ServeHttp,
 ): Promise<void> {
   const reader = new MessageReader(client, first, core.limits.headTimeoutMs)
+  let request: socks.SocksRequest | undefined
+  let rest: Buffer
+  try {
+    request = await readRequest(core, client, reader)
+  } finally {
+    rest = reader.release()
+  }
+  if (request === undefined) return
+  if (rest.length > 0) client.unshift(rest)
+  await serveRequest(core, client, request, serveHttp)
+}
+
+/** Talks to the client until it has asked for something; undefined if it was refused before. */
+async function readRequest(
+  core: ProxyCore,
+  client: Socket,
+  reader: MessageReader,
+): Promise<socks.SocksRequest | undefined> {
   const greeting = await reader.next(socks.readMethods)
-  if (greeting.kind === 'bad')
+  if (greeting.kind === 'bad') {
     return refuseMessage(core, client, greeting.why, socks.METHODS_REFUSED)
+  }
   const method = methodFor(core, greeting.message)
   if (method === undefined) return refuseClient(core, client, socks.METHODS_REFUSED)
   client.write(socks.methodAnswer(method))
 
   if (method === socks.PASSWORD) {
     const password = await reader.next(socks.readPassword)
-    if (password.kind === 'bad')
+    if (password.kind === 'bad') {
       return refuseMessage(core, client, password.why, socks.PASSWORD_REFUSED)
+    }
     if (!isRight(core, password.message)) return refuseClient(core, client, socks.PASSWORD_REFUSED)
     client.write(socks.PASSWORD_ACCEPTED)
   }
 
   const request = await reader.next(socks.readRequest)
-  if (request.kind === 'bad') {
-    return refuseMessage(core, client, request.why, socks.requestAnswer(socks.GENERAL_FAILURE))
-  }
-  const rest = reader.release()
-  if (rest.length > 0) client.unshift(rest)
-  await serveRequest(core, client, request.message, serveHttp)
+  if (request.kind === 'message') return request.message
+  return refuseMessage(core, client, request.why, socks.requestAnswer(socks.GENERAL_FAILURE))
 }
 
 /** Answers and closes when our own code failed. */
@@ -133,13 +149,13 @@ function answerFor(refused: Refusal): Buffer {
 }
 
 /** The client does not show the token. */
-function refuseClient(core: ProxyCore, client: Socket, answer: Buffer): void {
+function refuseClient(core: ProxyCore, client: Socket, answer: Buffer): undefined {
   const detail = 'a valid proxy token is needed'
   recordRefusal(core, refusal({ reason: 'auth', detail, target: undefined, via: 'socks' }))
   answerAndClose(client, answer)
 }
 
-function refuseMessage(core: ProxyCore, client: Socket, why: string, answer: Buffer): void {
+function refuseMessage(core: ProxyCore, client: Socket, why: string, answer: Buffer): undefined {
   if (client.destroyed) return
   const detail = `bad request: ${why}`
   recordRefusal(core, refusal({ reason: 'bad-target', detail, target: undefined, via: 'socks' }))

@@ -1,5 +1,5 @@
 import tap from 'tap'
-import { openProxy } from '../support/proxy.ts'
+import { openProxy, until } from '../support/proxy.ts'
 import { hello } from '../support/client-hello.ts'
 import { openUpstream } from '../support/upstream.ts'
 
@@ -119,6 +119,8 @@ void tap.test('a token is the password, whoever the user is', async (t) => {
     [`\x05\x02\0\x02${password('')}`, '\x05\x02\x01\x01'],
     [`\x05\x01\x02${password('secret:')}`, '\x05\x02\x01\x01'],
   ]
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
   for (const [index, [sent = '', answer]] of refused.entries()) {
     const client = await proxied.client(sent + ask('allowed.test'))
     await client.closed()
@@ -126,6 +128,7 @@ void tap.test('a token is the password, whoever the user is', async (t) => {
     t.match(await proxied.event('network_blocked', index), { reason: 'auth', via: 'socks' })
   }
   t.strictSame(proxied.lookups, [])
+  await until('no timer is left of them', () => timers() <= before + 1)
   for (const user of ['me', '', 'a:b']) {
     const client = await proxied.client(
       `\x05\x02\0\x02${password('secret', user)}${ask('allowed.test')}`,
