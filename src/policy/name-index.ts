@@ -36,7 +36,7 @@ export class NameIndex {
 
   /** Builds the index from rules in policy order; rules over addresses are passed over. */
   constructor(rules: readonly PlacedRule[]) {
-    const shapes = new Map<string, Shape>()
+    const shapes = new ShapeTable()
     const lists = new Map<string, PlacedRule[]>()
     const homes: ((bucket: Bucket) => void)[] = []
     for (const rule of rules) {
@@ -80,7 +80,7 @@ export class NameIndex {
   }
 
   /** Where the rules of a pattern belong. */
-  #homeOf(pattern: NamePattern, shapes: Map<string, Shape>): (bucket: Bucket) => void {
+  #homeOf(pattern: NamePattern, shapes: ShapeTable): (bucket: Bucket) => void {
     const { anyDepth, text } = pattern
     const end = literalEnd(pattern)
     if (text === end) return (bucket) => void this.#exact.set(text, bucket)
@@ -89,10 +89,8 @@ export class NameIndex {
     if (stars === '**') return (bucket) => void (ending.anyDepth = bucket)
     if (stars === '*') return (bucket) => void (ending.oneLabel = bucket)
     const labels = patternLabels(pattern)
-    const shape = shapeFor(shapes, anyDepth, labels.map(shapeOf))
-    if (!ending.shapes.includes(shape)) {
-      ending.shapes = ending.shapes.length === 0 ? shape.alone : [...ending.shapes, shape]
-    }
+    const shape = shapes.shapeFor(anyDepth, labels.map(shapeOf))
+    shapes.addTo(ending, shape)
     return (bucket) => void shape.buckets.set(labels.join('.'), bucket)
   }
 
@@ -106,20 +104,37 @@ export class NameIndex {
   }
 }
 
-function shapeFor(
-  shapes: Map<string, Shape>,
-  anyDepth: boolean,
-  labels: readonly LabelShape[],
-): Shape {
-  const id = JSON.stringify([anyDepth, labels])
-  let shape = shapes.get(id)
-  if (shape === undefined) {
-    const alone: Shape[] = []
-    shape = { anyDepth, labels, buckets: new Map(), alone }
-    alone.push(shape)
-    shapes.set(id, shape)
+/** The shapes of a policy while its index is built. */
+class ShapeTable {
+  readonly #shapes = new Map<string, Shape>()
+  /** The endings that have more than one. */
+  readonly #lists = new Map<Ending, { readonly known: Set<Shape>; readonly list: Shape[] }>()
+
+  shapeFor(anyDepth: boolean, labels: readonly LabelShape[]): Shape {
+    const id = JSON.stringify([anyDepth, labels])
+    let shape = this.#shapes.get(id)
+    if (shape === undefined) {
+      const alone: Shape[] = []
+      shape = { anyDepth, labels, buckets: new Map(), alone }
+      alone.push(shape)
+      this.#shapes.set(id, shape)
+    }
+    return shape
   }
-  return shape
+
+  addTo(ending: Ending, shape: Shape): void {
+    if (ending.shapes.length === 0) ending.shapes = shape.alone
+    if (ending.shapes === shape.alone) return
+    let more = this.#lists.get(ending)
+    if (more === undefined) {
+      more = { known: new Set(ending.shapes), list: [...ending.shapes] }
+      this.#lists.set(ending, more)
+      ending.shapes = more.list
+    }
+    if (more.known.has(shape)) return
+    more.known.add(shape)
+    more.list.push(shape)
+  }
 }
 
 function shapeOf(label: string): LabelShape {

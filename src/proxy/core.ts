@@ -29,7 +29,7 @@ export interface ProxyCounters {
 
 /** Something under way that a drain waits for and then ends. */
 export interface LiveTunnel extends Member {
-  /** Has the upstream asked from now on whether it is there. */
+  /** Has the upstream asked from now on whether it is there, and ends what is not. */
   keepAlive(): void
   destroy(cause: RelayCause): void
 }

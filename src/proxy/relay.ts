@@ -49,6 +49,12 @@ interface SocketHandle {
   readStart?(): number
 }
 
+/** True for a connection whose other end has reset it, or that both sides have ended. */
+export function hasLostPeer(socket: Socket): boolean {
+  const { _handle: handle } = socket as { _handle?: SocketHandle | null }
+  return handle?.getpeername !== undefined && handle.getpeername({}) !== 0
+}
+
 /** True if this end may be the one that is none: with bytes in the same turn, and not behind an end of our own. */
 function mayBeReset(from: Socket): boolean {
   return !from.writableEnded && (!(from instanceof PooledSocket) || from.hasJustRead)
@@ -61,8 +67,7 @@ function mayBeReset(from: Socket): boolean {
  */
 function confirmEnd(from: Socket, lane: Lane): void {
   const { _handle: handle } = from as { _handle?: SocketHandle | null }
-  const isGone = mayBeReset(from) && handle?.getpeername && handle.getpeername({}) !== 0
-  if (!isGone || handle.readStart?.() !== 0) {
+  if (!mayBeReset(from) || !hasLostPeer(from) || handle?.readStart?.() !== 0) {
     lane.passEnd()
     return
   }
@@ -159,6 +164,15 @@ export class Relay {
   carry(): void {
     this.down.start()
     this.up.start()
+  }
+
+  /**
+   * Ends both if one has ended its side and is gone since: nothing is read of it any more, so Node does not notice a reset
+   * behind its end.
+   */
+  endIfLost(): void {
+    const sockets = [this.#client, this.#upstream]
+    if (sockets.some((socket) => socket.readableEnded && hasLostPeer(socket))) this.destroy('reset')
   }
 
   /** Ends both at once. */

@@ -223,6 +223,7 @@ export class Tunnel implements LiveTunnel {
   keepAlive(): void {
     if (!this.#isKeptAlive) keepAlive(this.#upstream)
     this.#isKeptAlive = true
+    if (!this.#isServed) this.#relay.endIfLost()
   }
 
   destroy(cause: RelayCause): void {

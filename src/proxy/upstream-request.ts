@@ -15,7 +15,7 @@ import {
   type RawFields,
   viaEntry,
 } from './headers.ts'
-import { resetSocket } from './relay.ts'
+import { hasLostPeer, resetSocket } from './relay.ts'
 import { announcesBody, fieldValues, hopsLeft } from './request-head.ts'
 import type { DialWaiter } from './dial.ts'
 import type { PooledRequestArgs, VettedAgent } from './upstream-pool.ts'
@@ -150,7 +150,17 @@ export function relayResponse(
   }
   flushHead(response)
   upstream.pipe(response, { end: false })
+  const source = upstream.socket
+  let isCut = false
+  // Such a body lasts until the connection ends, and Node takes every end of it for the proper one. The fault of libuv that
+  // the relay knows of makes a reset look like one too, and Node's client lets go of the connection at once.
+  const lasts = !isChunked && !hasLength && mayHaveBody(request.method, upstream.statusCode)
+  if (lasts) source.prependOnceListener('end', () => (isCut = hasLostPeer(source)))
   upstream.once('end', () => {
+    if (lasts && (isCut || source.errored !== null)) {
+      resetSocket(request.socket)
+      return
+    }
     const trailers = canTrail ? passableTrailers(upstream.rawTrailers, upstream.rawHeaders) : []
     if (trailers.length > 0) response.addTrailers([...fieldPairs(trailers)])
     finish()
@@ -160,6 +170,11 @@ export function relayResponse(
   }
   upstream.once('close', onClose)
   upstream.on('error', onClose)
+}
+
+/** RFC 9112 6.3. */
+function mayHaveBody(method: string | undefined, status: number | undefined): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304
 }
 
 /** A reason phrase without what no phrase may have. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { mock } from 'node:test'
 import tap from 'tap'
-import { openProxy } from '../support/proxy.ts'
+import { openProxy, until } from '../support/proxy.ts'
 import { openUpstream } from '../support/upstream.ts'
 
 /** The timer of a socket's keep-alive, as the kernel numbers it in /proc/net/tcp. */
@@ -43,4 +43,30 @@ void tap.test('a connection that may serve more requests is asked from the start
   const conversation = await upstream.connection()
   await conversation.until('GET')
   t.equal(timerOf(conversation.socket.remotePort ?? 0, upstream.port), KEEP_ALIVE)
+})
+
+void tap.test('who has ended its side and is gone since does not keep a tunnel open', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const upstream = await openUpstream(t)
+  const proxied = await openProxy(t, { hosts: { 'allowed.test': upstream.port } })
+  for (const [index, side] of ['client', 'upstream', 'nobody'].entries()) {
+    const client = await proxied.tunnel('allowed.test:443')
+    // Neither TLS nor HTTP: it is carried.
+    client.send('\0\0\0\0')
+    const connection = await upstream.connection(index)
+    await connection.until('\0\0\0\0')
+    const [gone, other] = side === 'upstream' ? [connection, client] : [client, connection]
+    gone.end()
+    await until('the end is passed on', () => other.isEnded)
+    if (side !== 'nobody') gone.reset()
+  }
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  t.equal(proxied.proxy.stats().tunnels, 3)
+  mock.timers.tick(30_000)
+  await until('two are over', () => proxied.proxy.stats().tunnels === 1)
+  t.strictSame(
+    proxied.of('tunnel_closed').map(({ cause }) => cause),
+    ['reset', 'reset'],
+  )
 })
