@@ -16,6 +16,7 @@ const UNIT_TESTS = [
   'test/cli/*.ts',
   'test/door/*.ts',
   'test/sandbox/**/*.ts',
+  'test/workers/*.ts',
 ]
 
 function run(command, args, options = {}) {
