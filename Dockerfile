@@ -6,6 +6,10 @@
 ARG BASE=node:22-slim
 
 FROM ${BASE} AS runtime
+# The relay leads addresses of the sandbox to the door with these two. A base that has them needs no network here.
+RUN command -v ip >/dev/null && command -v iptables-restore >/dev/null || { \
+      apt-get update && apt-get install -y --no-install-recommends iproute2 iptables && \
+      rm -rf /var/lib/apt/lists/*; }
 WORKDIR /app
 COPY package.json ./
 COPY bin bin

@@ -7,7 +7,7 @@ docker image inspect "$name" >/dev/null 2>&1 && exit 0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 debootstrap --variant=minbase \
-  --include=ca-certificates,curl,git,iproute2,netcat-openbsd,python3-minimal bookworm "$folder/root" \
+  --include=ca-certificates,curl,git,iproute2,iptables,netcat-openbsd,python3-minimal bookworm "$folder/root" \
   >"$folder/log" || { tail -n 20 "$folder/log" >&2; exit 1; }
 # Lists and packages that were fetched are of no use in a container without a network.
 rm -rf "$folder/root/var/cache/apt/archives" "$folder/root/var/lib/apt/lists"

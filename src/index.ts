@@ -23,14 +23,9 @@ export {
 } from './policy/decide.ts'
 export { explain, type Explanation, type RuleTrace, suggestRule } from './policy/explain.ts'
 export { lintRules, type LintWarning } from './policy/lint.ts'
-export {
-  parsePolicy,
-  parsePreset,
-  type PolicySource,
-  type PolicyTest,
-  type PresetSource,
-} from './policy/parse.ts'
+export { parsePolicy, parsePreset, type PolicySource, type PresetSource } from './policy/parse.ts'
 export type { Mode, Policy, TlsPolicy } from './policy/policy.ts'
+export type { PolicyTest } from './policy/parse-parts.ts'
 export { type FailedTest, runPolicyTests } from './policy/policy-test.ts'
 export { formatOrigin, type Origin, parseRule, type Rule } from './policy/rule.ts'
 export { policyJsonSchema, presetJsonSchema } from './policy/schema.ts'

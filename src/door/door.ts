@@ -1,8 +1,15 @@
+import type { Socket as DatagramSocket } from 'node:dgram'
 import type { Server } from 'node:net'
 import type { ContainerRuntime } from './container-runtime.ts'
+import type { DoorPlan } from './door-plan.ts'
 
 /** The doors there are. `advisory` is none: the network is open and only variables point to the proxy. */
 export type DoorKind = 'netns' | 'sidecar' | 'advisory'
+
+/** The ports that a door takes from the sandbox's own servers where it listens on them itself. */
+export function portsTakenBy({ ports }: Pick<DoorPlan, 'ports'>): number[] {
+  return ports.filter((port) => port !== DOOR_PORT && port !== NAMES_PORT)
+}
 
 /** What is asked for; `auto` is the first of netns and sidecar that works here. */
 export type DoorChoice = DoorKind | 'auto'
@@ -10,6 +17,9 @@ export type DoorChoice = DoorKind | 'auto'
 /** Where the proxy listens inside the sandbox. */
 export const DOOR_HOST = '127.0.0.1'
 export const DOOR_PORT = 3128
+
+/** The port of the sandbox's resolver. */
+export const NAMES_PORT = 53
 
 /** What a door is placed into. */
 export interface DoorSite {
@@ -20,6 +30,8 @@ export interface DoorSite {
   readonly directory: string
   /** The caller. */
   readonly user: { readonly uid: number; readonly gid: number }
+  /** What is opened inside. */
+  readonly plan: DoorPlan
   /** Labels for containers that the door starts, so that the reaper knows whose they are. */
   readonly labels: Readonly<Record<string, string>>
   /** The image with the relay of the sidecar door. */
@@ -28,11 +40,33 @@ export interface DoorSite {
   readonly signal: AbortSignal
 }
 
+/**
+ * What the connections of a server of a door are: to the proxy's port, to the resolver's, to one port of the plan, to any of
+ * them as their local address says, or datagrams for the resolver in frames.
+ */
+export type DoorUse = 'proxy' | 'names' | 'any' | 'framed' | number
+
+/** A server of a door. */
+export interface DoorServer {
+  readonly server: Server
+  readonly use: DoorUse
+}
+
+/** The sockets of a door, and what opening them takes from the sandbox. */
+export interface DoorSockets {
+  /** Emit the connections of the sandbox. Their local address is that inside. */
+  readonly servers: readonly DoorServer[]
+  /** Where the resolver is asked; undefined: in frames, by a server. */
+  readonly datagrams: DatagramSocket | undefined
+  /** Ports that the sandbox's own servers cannot use, because the door listens on them itself. */
+  readonly taken: readonly number[]
+  /** Why it does, or what else was not to be had; undefined: nothing is missing. */
+  readonly missing: string | undefined
+}
+
 /** A placed door. */
-export interface Door {
+export interface Door extends DoorSockets {
   readonly kind: Exclude<DoorKind, 'advisory'>
-  /** Emits the connections of the sandbox; to be attached to the proxy. Their local address is that inside. */
-  readonly servers: readonly Server[]
   /** The containers that belong to it, to be removed before the workload's. */
   readonly containers: readonly string[]
   /**

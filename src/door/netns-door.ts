@@ -1,9 +1,10 @@
+import { Socket as DatagramSocket } from 'node:dgram'
 import { Server } from 'node:net'
 import { EgressError } from '../errors.ts'
 import { type ContainerNamespace, openContainerNamespace } from './container-namespace.ts'
 import { prepareDoorServer } from './door-server.ts'
-import type { Door, DoorSite } from './door.ts'
-import type { HelperMessage } from './netns-helper.ts'
+import type { Door, DoorServer, DoorSite, DoorSockets } from './door.ts'
+import type { HelperMessage, HelperOrder } from './netns-helper.ts'
 import { programFile } from './program-file.ts'
 import { signalGroup, type Spawner } from './spawn.ts'
 
@@ -13,11 +14,11 @@ const USER_DESCRIPTOR = 5
 const MAX_COMPLAINT = 4_096
 
 /**
- * Places a door as root, or into a container of the caller's own engine: a helper enters the namespace, opens the socket
- * and hands it over.
+ * Places a door as root, or into a container of the caller's own engine: a helper enters the namespace, opens the sockets
+ * and hands them over.
  *
- *     orchestrator ──spawn──▶ nsenter ──exec──▶ helper (in the namespace) ──listen──▶ 127.0.0.1:3128
- *     orchestrator ◀──the listening socket, over Node's channel──── helper, which waits for the probe and ends
+ *     orchestrator ──spawn──▶ nsenter ──exec──▶ helper (in the namespace) ──listen──▶ 127.0.0.1:3128, and the plan's
+ *     orchestrator ◀──the listening sockets, over Node's channel──── helper, which waits for the probe and ends
  *
  * @throws {EgressError} SANDBOX_DOOR_FAILED, or PROGRAM_MISSING if there is no nsenter. Its cause has the code EPERM or
  * EACCES if the caller may not enter.
@@ -25,14 +26,10 @@ const MAX_COMPLAINT = 4_096
 export async function placeNetnsDoor(site: DoorSite): Promise<Door> {
   const { runtime, containerId, user, signal } = site
   const namespace = await openContainerNamespace(runtime, containerId, signal, user.uid)
-  const helper = startHelper(site, namespace, 'open')
+  const helper = startHelper(site, namespace)
+  helper.order('open')
   try {
-    const message = await helper.next()
-    const server = helper.server()
-    if (message.kind !== 'socket' || server === undefined) {
-      throw failed(message.kind === 'fault' ? message.why : 'the socket did not arrive')
-    }
-    return netnsDoor(site, namespace, helper, server)
+    return netnsDoor(site, namespace, helper, await helper.opened())
   } catch (error) {
     helper.end()
     namespace.close()
@@ -44,21 +41,22 @@ function netnsDoor(
   site: DoorSite,
   namespace: ContainerNamespace,
   first: Helper,
-  server: Server,
+  sockets: DoorSockets,
 ): Door {
   let helper = first
   let isClosed = false
   return {
+    ...sockets,
     kind: 'netns',
-    servers: [server],
     containers: [],
     async probe() {
       if (isClosed) throw failed('it is closed')
       // The first helper is still there for the first probe, which saves a start.
-      if (helper.isOver()) helper = startHelper(site, namespace, 'wait')
+      if (helper.isOver()) helper = startHelper(site, namespace)
       helper.order('probe')
       const message = await helper.next()
       helper.end()
+      if (message.kind === 'fault') throw failed(message.why)
       if (message.kind !== 'probed') throw failed('the probe did not end')
       if (message.problem !== undefined) throw failed(message.problem)
     },
@@ -66,7 +64,8 @@ function netnsDoor(
       if (isClosed) return
       isClosed = true
       helper.end()
-      server.close()
+      for (const { server } of sockets.servers) server.close()
+      sockets.datagrams?.close()
       namespace.close()
     },
   }
@@ -76,16 +75,16 @@ function netnsDoor(
 interface Helper {
   /** Its next message. */
   next(): Promise<HelperMessage>
-  /** The socket, once its message has come. */
-  server(): Server | undefined
-  order(order: 'probe'): void
+  /** All sockets. */
+  opened(): Promise<DoorSockets>
+  order(what: HelperOrder['do']): void
   isOver(): boolean
-  /** Ends it. A socket that nobody took is closed. */
+  /** Ends it. Sockets that nobody took are closed. */
   end(): void
 }
 
-function startHelper(site: DoorSite, namespace: ContainerNamespace, task: 'open' | 'wait'): Helper {
-  const { runtime, signal } = site
+function startHelper(site: DoorSite, namespace: ContainerNamespace): Helper {
+  const { runtime } = site
   const { descriptor, userDescriptor } = namespace
   const args = [
     // The caller stays who they are: that is root inside, and may read what the helper is made of.
@@ -96,11 +95,10 @@ function startHelper(site: DoorSite, namespace: ContainerNamespace, task: 'open'
     '--',
     process.execPath,
     programFile('netns-helper'),
-    task,
   ]
   const child = runtime.spawn('nsenter', args, {
     // Nothing of the caller's: NODE_OPTIONS of a stranger would run inside our own process.
-    env: { PATH: runtime.env['PATH'], LC_ALL: 'C' },
+    env: { PATH: withSystemPrograms(runtime.env['PATH']), LC_ALL: 'C' },
     stdio: [
       'ignore',
       'ignore',
@@ -111,12 +109,18 @@ function startHelper(site: DoorSite, namespace: ContainerNamespace, task: 'open'
     ],
     detached: true,
   })
-  return helperOf(child, signal)
+  return helperOf(child, site)
 }
 
-function helperOf(child: ReturnType<Spawner>, signal: AbortSignal): Helper {
+/** Where the programs are that set up a network: not on everybody's PATH. */
+function withSystemPrograms(path = ''): string {
+  return [...path.split(':').filter((one) => one.startsWith('/')), '/usr/sbin', '/sbin'].join(':')
+}
+
+function helperOf(child: ReturnType<Spawner>, { signal, plan }: DoorSite): Helper {
   const messages: HelperMessage[] = []
-  let server: Server | undefined
+  const servers: DoorServer[] = []
+  let datagrams: DatagramSocket | undefined
   let complaint = ''
   let fault: EgressError | undefined
   let isEnded = false
@@ -136,13 +140,18 @@ function helperOf(child: ReturnType<Spawner>, signal: AbortSignal): Helper {
   child.stderr?.on('data', (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(-MAX_COMPLAINT)
   })
-  child.on('message', (message, handle) => {
-    if (handle instanceof Server) {
-      if (isEnded || server !== undefined) handle.close()
-      else server = prepareDoorServer(handle)
+  child.on('message', (message: HelperMessage, handle: unknown) => {
+    if (message.kind !== 'socket') {
+      messages.push(message)
+      wake()
+    } else if (handle instanceof Server && message.use !== 'datagrams') {
+      if (isEnded) handle.close()
+      else servers.push({ server: prepareDoorServer(handle), use: message.use })
+    } else if (handle instanceof DatagramSocket) {
+      handle.on('error', () => undefined)
+      if (isEnded) handle.close()
+      else datagrams = handle
     }
-    messages.push(message as HelperMessage)
-    wake()
   })
   child.on('error', (cause: NodeJS.ErrnoException) => {
     fail(
@@ -155,19 +164,36 @@ function helperOf(child: ReturnType<Spawner>, signal: AbortSignal): Helper {
   if (signal.aborted) onAbort()
   return {
     end,
-    server: () => server,
     isOver: () => isEnded,
-    order(order) {
+    order(what) {
+      const order: HelperOrder = { do: what, plan }
       child.send(order, () => undefined)
     },
-    async next() {
-      for (;;) {
-        const message = messages.shift()
-        if (message !== undefined) return message
-        if (fault !== undefined) throw fault
-        await new Promise<void>((resolve) => (wake = resolve))
+    next,
+    async opened() {
+      try {
+        const message = await next()
+        if (message.kind === 'fault') throw failed(message.why)
+        const arrived = servers.length + (datagrams ? 1 : 0)
+        if (message.kind !== 'opened' || message.sockets !== arrived || arrived === 0) {
+          throw failed('not all sockets arrived')
+        }
+        return { servers, datagrams, taken: message.taken, missing: message.missing }
+      } catch (error) {
+        for (const { server } of servers) server.close()
+        datagrams?.close()
+        throw error
       }
     },
+  }
+
+  async function next(): Promise<HelperMessage> {
+    for (;;) {
+      const message = messages.shift()
+      if (message !== undefined) return message
+      if (fault !== undefined) throw fault
+      await new Promise<void>((resolve) => (wake = resolve))
+    }
   }
 }
 

@@ -1,8 +1,11 @@
-import { createServer } from 'node:net'
-import { DOOR_HOST, DOOR_PORT } from './door.ts'
+import type { Socket as DatagramSocket } from 'node:dgram'
+import type { Server } from 'node:net'
+import type { DoorUse } from './door.ts'
+import type { DoorPlan } from './door-plan.ts'
+import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
 
-// A program of its own: it runs inside the namespace of a container, opens the door's socket there and hands it over. It
+// A program of its own: it runs inside the namespace of a container, opens the door's sockets there and hands them over. It
 // imports as little as it can, because every run waits for its start. It has no way out itself, and knows nothing.
 
 /** How long it may live, in milliseconds, whatever its parent does. */
@@ -11,48 +14,69 @@ const LIFETIME_MS = 120_000
 /** How often it looks whether its parent is still there, in milliseconds. */
 const PARENT_LOOK_MS = 500
 
+/** What it is told to do. */
+export interface HelperOrder {
+  readonly do: 'open' | 'probe'
+  readonly plan: DoorPlan
+}
+
 /** What it tells its parent. */
 export type HelperMessage =
-  /** The socket comes with it. */
-  | { readonly kind: 'socket' }
+  /** A socket comes with it. */
+  | { readonly kind: 'socket'; readonly use: DoorUse | 'datagrams' }
+  /** All of them have come. */
+  | {
+      readonly kind: 'opened'
+      readonly sockets: number
+      readonly taken: readonly number[]
+      readonly missing?: string
+    }
   | { readonly kind: 'fault'; readonly why: string }
   /** The probe is done; undefined: the door is the one way out. */
   | { readonly kind: 'probed'; readonly problem?: string }
 
-function tell(message: HelperMessage, done: () => void = () => undefined): void {
-  process.send?.(message, undefined, {}, done)
+function tell(
+  message: HelperMessage,
+  handle?: Server | DatagramSocket,
+  done: () => void = () => undefined,
+): void {
+  process.send?.(message, handle, {}, done)
 }
 
 /** The last word: the process ends when it is out. */
 function tellAndExit(message: HelperMessage): void {
-  tell(message, () => process.exit(0))
+  tell(message, undefined, () => process.exit(0))
 }
 
-function openDoor(): void {
+async function openDoor(plan: DoorPlan): Promise<void> {
   // A recycled pid must not open a door that nobody guards: nothing listens before this is known.
   const problem = wayOut()
   if (problem !== undefined) {
     tellAndExit({ kind: 'fault', why: problem })
     return
   }
-  const server = createServer()
-  server.on('error', (error) => tellAndExit({ kind: 'fault', why: error.message }))
-  server.listen({ host: DOOR_HOST, port: DOOR_PORT, backlog: 511 }, () => {
-    const message: HelperMessage = { kind: 'socket' }
-    // From the callback on the socket is the parent's: an exit before it would lose it.
-    process.send?.(message, server, {}, () => server.close())
+  const { servers, datagrams, taken, missing } = await openInside(plan, {
+    mayConfigure: true,
+    env: process.env,
   })
+  // From the callback on a socket is the parent's: an exit before it would lose it.
+  for (const { server, use } of servers) tell({ kind: 'socket', use }, server, () => server.close())
+  tell({ kind: 'socket', use: 'datagrams' }, datagrams, () => datagrams.close())
+  const sockets = servers.length + 1
+  tell({ kind: 'opened', sockets, taken, ...(missing !== undefined && { missing }) })
 }
 
 process.on('disconnect', () => process.exit(1))
 setTimeout(() => process.exit(1), LIFETIME_MS)
 // A parent that ended while the socket was on its way is not always told by an event.
 setInterval(() => process.connected || process.exit(1), PARENT_LOOK_MS)
-process.on('message', (order) => {
-  if (order !== 'probe') return
-  probeInside(DOOR_HOST, DOOR_PORT).then(
-    (problem) => tellAndExit({ kind: 'probed', ...(problem !== undefined && { problem }) }),
-    (error: unknown) => tellAndExit({ kind: 'probed', problem: String(error) }),
-  )
+process.on('message', (order: HelperOrder) => {
+  const fail = (error: unknown) => tellAndExit({ kind: 'fault', why: String(error) })
+  if (order.do === 'open') void openDoor(order.plan).catch(fail)
+  else {
+    probeInside(order.plan).then(
+      (problem) => tellAndExit({ kind: 'probed', ...(problem !== undefined && { problem }) }),
+      (error: unknown) => tellAndExit({ kind: 'probed', problem: String(error) }),
+    )
+  }
 })
-if (process.argv[2] === 'open') openDoor()

@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { connect, type NetConnectOpts } from 'node:net'
+import { createSocket } from 'node:dgram'
+import { BlockList, connect, isIPv6, type NetConnectOpts } from 'node:net'
+import { DOOR_HOST, DOOR_PORT, NAMES_PORT } from './door.ts'
+import type { DoorPlan } from './door-plan.ts'
 import {
   answerProblem,
+  NAMES_QUESTION,
+  namesProblem,
   connectProblem,
   deviceProblem,
   PROBE_REQUEST,
@@ -30,10 +35,17 @@ export function wayOut(): string | undefined {
 }
 
 /** Why the door of this namespace is not the one way out; undefined if it is. */
-export async function probeInside(host: string, port: number): Promise<string | undefined> {
-  const problem = wayOut() ?? answerProblem(await ask(host, port))
+export async function probeInside(
+  plan: Pick<DoorPlan, 'stub' | 'routes'>,
+): Promise<string | undefined> {
+  const problem =
+    wayOut() ??
+    answerProblem(await ask(DOOR_HOST, DOOR_PORT)) ??
+    namesProblem(await askNames(plan.stub))
   if (problem !== undefined) return problem
+  const led = ledTo(plan)
   for (const address of OUTSIDE) {
+    if (led.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) continue
     const found = connectProblem(address, await tryConnect(address))
     if (found !== undefined) return found
   }
@@ -62,6 +74,32 @@ function ask(host: string, port: number): Promise<string> {
     })
     socket.on('close', () => resolve(answer))
     socket.write(PROBE_REQUEST)
+  })
+}
+
+/** The addresses that lead to the door: a connect to one of them is no way out. */
+function ledTo({ routes }: Pick<DoorPlan, 'routes'>): BlockList {
+  const led = new BlockList()
+  for (const { cidr, family } of routes) {
+    const [address = '', bits = family === 4 ? '32' : '128'] = cidr.split('/')
+    led.addSubnet(address, Number(bits), family === 4 ? 'ipv4' : 'ipv6')
+  }
+  return led
+}
+
+/** What the resolver answers; undefined if nothing. */
+function askNames(stub: string): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4')
+    const finish = (answer: Buffer | undefined) => {
+      clearTimeout(timer)
+      socket.close()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => finish(undefined), ANSWER_MS)
+    socket.once('error', () => finish(undefined))
+    socket.once('message', finish)
+    socket.send(NAMES_QUESTION, NAMES_PORT, stub)
   })
 }
 

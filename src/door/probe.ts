@@ -61,6 +61,22 @@ export function answerProblem(answer: string): string | undefined {
     : `something else answers at the door: ${JSON.stringify(answer.slice(0, 80))}`
 }
 
+/** Asks for the address of `localhost`. */
+export const NAMES_QUESTION = Buffer.from(
+  '\x7a\x7a\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x09localhost\x00\x00\x01\x00\x01',
+  'latin1',
+)
+
+/** Why what came is no answer of our resolver to {@link NAMES_QUESTION}; undefined if it is. */
+export function namesProblem(answer: Buffer | undefined): string | undefined {
+  if (answer === undefined) return 'nothing answers at the resolver'
+  const isAnswer =
+    answer.length > NAMES_QUESTION.length &&
+    answer.subarray(0, 2).equals(NAMES_QUESTION.subarray(0, 2)) &&
+    answer.subarray(-4).equals(Buffer.from([127, 0, 0, 1]))
+  return isAnswer ? undefined : 'something else answers at the resolver'
+}
+
 /** Why a connect to an address outside did not fail as it does where no way leads; undefined if it did. */
 export function connectProblem(address: string, outcome: string): string | undefined {
   return NO_WAY.has(outcome) ? undefined : `a connect to ${address} was not refused: ${outcome}`

@@ -1,5 +1,8 @@
-import { connect, createServer, type Socket } from 'node:net'
-import { DOOR_HOST, DOOR_PORT } from './door.ts'
+import type { Socket as DatagramSocket } from 'node:dgram'
+import { connect, type Socket } from 'node:net'
+import { DOOR_HOST, DOOR_PORT, type DoorServer, type DoorSockets, NAMES_PORT } from './door.ts'
+import type { DoorPlan } from './door-plan.ts'
+import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
 import {
   encodePreamble,
@@ -16,6 +19,8 @@ import {
 // carries every connection over a unix socket to the proxy. It decides nothing. It ends when the proxy's process does.
 
 const SOCKET = `${RELAY_FOLDER}/${SOCKET_NAME}`
+/** Questions for the resolver that wait for their answers. More are dropped: who asked asks again. */
+const MAX_QUESTIONS = 1_024
 /** How long a connection that the client has reset waits for the proxy to let go, in milliseconds. */
 const LET_GO_MS = 2_000
 /** Clients beyond the bound that may take their time to read their refusal. */
@@ -27,19 +32,26 @@ const BUSY =
 
 /** The relay: one control connection, one door, any number of connections up to the bound. */
 class Relay {
+  readonly #plan: DoorPlan
   readonly #control = connect({ path: SOCKET })
   /** The clients that are carried, by the number that control lines name them by. */
   readonly #clients = new Map<number, Socket>()
   #surplus = 0
   #lastId = 0
 
-  start(): void {
+  constructor(plan: DoorPlan) {
+    this.#plan = plan
+  }
+
+  /** @param door what was opened, or why it was not */
+  start(door: DoorSockets | string): void {
     const reader = new LineReader()
     this.#control.on('error', (error) => exit(`the relay cannot reach ${SOCKET}: ${error.message}`))
     this.#control.on('close', () => exit('the proxy is gone'))
     this.#control.on('connect', () => {
       this.#control.write(encodePreamble({ kind: 'control' }))
-      this.#openDoor()
+      if (typeof door === 'string') this.#fault(door)
+      else this.#serveAll(door)
     })
     this.#control.on('data', (chunk) => {
       const lines = reader.push(chunk)
@@ -61,28 +73,42 @@ class Relay {
     const order = parseLine(line)
     if (order?.kind === 'reset') this.#clients.get(order.id)?.resetAndDestroy()
     else if (order?.kind === 'probe') {
-      probeInside(DOOR_HOST, DOOR_PORT).then(
+      probeInside(this.#plan).then(
         (problem = '') => this.#say({ kind: 'probed', text: problem }),
         (error: unknown) => this.#say({ kind: 'probed', text: String(error) }),
       )
     }
   }
 
-  #openDoor(): void {
-    const problem = wayOut()
-    if (problem !== undefined) {
-      this.#fault(problem)
-      return
-    }
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-      client.on('error', () => undefined)
-      if (this.#clients.size >= MAX_RELAYED) this.#turnAway(client)
-      else this.#carry(client)
-    })
+  #serveAll({ servers, datagrams, missing = '' }: DoorSockets): void {
+    for (const one of servers) this.#serve(one)
+    if (datagrams) this.#carryDatagrams(datagrams)
+    this.#say({ kind: 'listening', text: missing })
+  }
+
+  #serve({ server, use }: DoorServer): void {
+    const port = use === 'proxy' ? DOOR_PORT : use === 'names' ? NAMES_PORT : Number(use)
     server.on('error', (error) => this.#fault(error.message))
-    server.listen({ host: DOOR_HOST, port: DOOR_PORT, backlog: 511 }, () =>
-      this.#say({ kind: 'listening' }),
-    )
+    server.on('connection', (client) => {
+      client.on('error', () => undefined)
+      if (this.#clients.size < MAX_RELAYED) this.#carry(client, port)
+      else if (use === 'proxy') this.#turnAway(client)
+      // Whoever knows of no proxy understands no word.
+      else client.resetAndDestroy()
+    })
+  }
+
+  /** Carries the datagrams for the resolver, by a connection that is made when there is one. */
+  #carryDatagrams(datagrams: DatagramSocket): void {
+    let carrier: DatagramCarrier | undefined
+    datagrams.on('error', ignore)
+    datagrams.on('message', (question, { address, port }) => {
+      carrier ??= new DatagramCarrier(
+        (answer, asker) => datagrams.send(answer, asker.port, asker.address, ignore),
+        () => (carrier = undefined),
+      )
+      carrier.ask(question, { address, port })
+    })
   }
 
   /** A client too many is told, within a bound. */
@@ -100,10 +126,10 @@ class Relay {
   }
 
   /** Carries one connection. Ends are carried as ends, and resets as resets: a unix socket itself knows none. */
-  #carry(client: Socket): void {
+  #carry(client: Socket, port: number): void {
     const id = (this.#lastId = (this.#lastId + 1) % 2 ** 32)
     this.#clients.set(id, client)
-    const { localAddress: address = DOOR_HOST, localPort: port = DOOR_PORT } = client
+    const { localAddress: address = DOOR_HOST } = client
     const carrier = connect({ path: SOCKET, allowHalfOpen: true })
     carrier.write(encodePreamble({ kind: 'carried', id, address, port }))
     client.pipe(carrier)
@@ -129,9 +155,79 @@ class Relay {
   }
 }
 
+function ignore(): void {}
+
+interface Asker {
+  readonly address: string
+  readonly port: number
+}
+
+/** Carries questions for the resolver, which are answered in order. */
+class DatagramCarrier {
+  readonly #socket = connect({ path: SOCKET })
+  readonly #askers: Asker[] = []
+  #rest = Buffer.alloc(0)
+
+  constructor(onAnswer: (answer: Buffer, asker: Asker) => void, onEnd: () => void) {
+    this.#socket.on('error', ignore)
+    this.#socket.on('close', onEnd)
+    this.#socket.on('data', (chunk) => {
+      for (const answer of this.#answers(chunk)) {
+        const asker = this.#askers.shift()
+        if (asker && answer.length > 0) onAnswer(answer, asker)
+      }
+    })
+    this.#socket.write(encodePreamble({ kind: 'framed' }))
+  }
+
+  ask(question: Buffer, asker: Asker): void {
+    if (this.#askers.length >= MAX_QUESTIONS) return
+    this.#askers.push(asker)
+    const length = Buffer.alloc(2)
+    length.writeUInt16BE(question.length)
+    this.#socket.write(Buffer.concat([length, question]))
+  }
+
+  #answers(chunk: Buffer): Buffer[] {
+    const answers: Buffer[] = []
+    let rest = Buffer.concat([this.#rest, chunk])
+    while (rest.length >= 2 && rest.length >= 2 + rest.readUInt16BE(0)) {
+      const end = 2 + rest.readUInt16BE(0)
+      answers.push(rest.subarray(2, end))
+      rest = rest.subarray(end)
+    }
+    this.#rest = rest
+    return answers
+  }
+}
+
 function exit(why: string): never {
   process.stderr.write(`${why}\n`)
   process.exit(1)
 }
 
-new Relay().start()
+/** Opens the door; answers why it cannot be. */
+async function open(plan: DoorPlan, mayConfigure: boolean): Promise<DoorSockets | string> {
+  try {
+    return wayOut() ?? (await openInside(plan, { mayConfigure, env: process.env }))
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Becomes the caller, for good: from then on it holds nothing that the caller does not. */
+function become(uid: number, gid: number): void {
+  process.setgroups?.([])
+  process.setgid?.(gid)
+  process.setuid?.(uid)
+  if (process.getuid?.() !== uid || process.getgid?.() !== gid) exit('the relay is still root')
+}
+
+const [, , planText = '', uid, gid] = process.argv
+const plan = JSON.parse(planText) as DoorPlan
+// Connections that come before it serves them wait in the system.
+const door = open(plan, Number(uid) !== 0)
+void door.then((opened) => {
+  if (Number(uid) !== 0) become(Number(uid), Number(gid))
+  new Relay(plan).start(opened)
+})

@@ -1,4 +1,5 @@
 import { createServer, Server, type Socket } from 'node:net'
+import { DOOR_HOST, DOOR_PORT, type DoorServer, NAMES_PORT } from './door.ts'
 import { prepareDoorServer } from './door-server.ts'
 import {
   decodePreamble,
@@ -16,8 +17,8 @@ const PREAMBLE_MS = 5_000
 
 /** The proxy's end of a relay. */
 export interface RelayServer {
-  /** Emits the connections of the sandbox. It never listens itself. */
-  readonly server: Server
+  /** Emit the connections of the sandbox. They never listen themselves. */
+  readonly servers: readonly DoorServer[]
   /** Sends an order to the relay. */
   order(order: RelayOrder): void
   /** Closes all: the relay ends by that. */
@@ -35,12 +36,28 @@ export interface RelayListener {
  * Listens on a unix socket for a relay. The folder keeps strangers out: it is the caller's alone.
  *
  * @param path at most 107 bytes, which is what the system takes
+ * @param stub the address of the resolver inside
  */
-export async function openRelayServer(path: string, listener: RelayListener): Promise<RelayServer> {
-  const server = prepareDoorServer(new Server())
+export async function openRelayServer(
+  path: string,
+  stub: string,
+  listener: RelayListener,
+): Promise<RelayServer> {
+  const uses = ['proxy', 'names', 'any', 'framed'] as const
+  const [proxy, names, any, framed] = uses.map(() => prepareDoorServer(new Server())) as [
+    Server,
+    Server,
+    Server,
+    Server,
+  ]
+  const serverFor = (address: string, port: number) => {
+    if (address === DOOR_HOST && port === DOOR_PORT) return proxy
+    return address === stub && port === NAMES_PORT ? names : any
+  }
   const carried = new Map<number, Socket>()
   const waiting = new Set<Socket>()
   let control: Socket | undefined
+  let datagrams: Socket | undefined
   let isClosed = false
   const order = (one: RelayOrder) => {
     if (control?.writable) control.write(formatLine(one))
@@ -77,7 +94,16 @@ export async function openRelayServer(path: string, listener: RelayListener): Pr
     carried.set(id, socket)
     socket.once('close', () => carried.delete(id))
     presentAsTcp(socket, { address, port, reset: () => order({ kind: 'reset', id }) })
-    server.emit('connection', socket)
+    serverFor(address, port).emit('connection', socket)
+  }
+  const takeFramed = (socket: Socket) => {
+    if (control === undefined || datagrams !== undefined) {
+      socket.destroy()
+      return
+    }
+    datagrams = socket
+    socket.once('close', () => (datagrams = undefined))
+    framed.emit('connection', socket)
   }
   const listening = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined)
@@ -86,6 +112,7 @@ export async function openRelayServer(path: string, listener: RelayListener): Pr
       waiting.delete(socket)
       if (preamble === undefined) socket.destroy()
       else if (preamble.kind === 'control') takeControl(socket)
+      else if (preamble.kind === 'framed') takeFramed(socket)
       else takeCarried(socket, preamble.id, preamble.address, preamble.port)
     })
   })
@@ -97,13 +124,14 @@ export async function openRelayServer(path: string, listener: RelayListener): Pr
   })
   listening.on('error', () => undefined)
   return {
-    server,
+    servers: [proxy, names, any, framed].map((server, i) => ({ server, use: uses[i] ?? 'any' })),
     order,
     close() {
       if (isClosed) return
       isClosed = true
       listening.close()
       for (const socket of [...waiting, ...carried.values()]) socket.destroy()
+      datagrams?.destroy()
       control?.destroy()
     },
   }

@@ -4,7 +4,9 @@ import { isIP } from 'node:net'
 // file, so it needs nothing but Node.js.
 //
 // Every connection begins with a preamble of fixed length. One connection, the first, is the control connection: lines
-// of text both ways, and its end is the end of the relay. Every other one carries one connection of the sandbox.
+// of text both ways, and its end is the end of the relay. One carries the datagrams for the resolver, in frames: two octets
+// of length and the datagram; each is answered by one frame, which may be empty. Every other one carries one connection of
+// the sandbox.
 
 /** Where the folder of the door is inside the relay's container, and the socket in that folder. */
 export const RELAY_FOLDER = '/door'
@@ -23,17 +25,19 @@ const MAGIC = 0x49_45
 const VERSION = 1
 const CONTROL = 0
 const CARRIED = 1
+const FRAMED = 2
 /** Where the text of the address starts: behind magic (2), version (1), kind (1), id (4), port (2), length (1). */
 const TEXT_START = 11
 
 /** How a connection over the unix socket begins. */
 export type Preamble =
   | { readonly kind: 'control' }
+  | { readonly kind: 'framed' }
   | {
       readonly kind: 'carried'
       /** A number of the relay's choice, under which control lines speak of the connection. */
       readonly id: number
-      /** Where the client in the sandbox connected to. */
+      /** Where the client in the sandbox connected to, before any rule of the system changed the port. */
       readonly address: string
       readonly port: number
     }
@@ -44,7 +48,8 @@ export function encodePreamble(preamble: Preamble): Buffer {
   bytes.writeUInt16BE(MAGIC, 0)
   bytes.writeUInt8(VERSION, 2)
   if (preamble.kind === 'control') return bytes
-  bytes.writeUInt8(CARRIED, 3)
+  bytes.writeUInt8(preamble.kind === 'framed' ? FRAMED : CARRIED, 3)
+  if (preamble.kind === 'framed') return bytes
   bytes.writeUInt32BE(preamble.id, 4)
   bytes.writeUInt16BE(preamble.port, 8)
   bytes.writeUInt8(preamble.address.length, 10)
@@ -57,8 +62,9 @@ export function decodePreamble(bytes: Buffer): Preamble | undefined {
   if (bytes.length !== PREAMBLE_BYTES) return undefined
   if (bytes.readUInt16BE(0) !== MAGIC || bytes.readUInt8(2) !== VERSION) return undefined
   const kind = bytes.readUInt8(3)
-  if (kind === CONTROL) {
-    return bytes.subarray(4).every((byte) => byte === 0) ? { kind: 'control' } : undefined
+  if (kind === CONTROL || kind === FRAMED) {
+    const isPlain = bytes.subarray(4).every((byte) => byte === 0)
+    return isPlain ? { kind: kind === CONTROL ? 'control' : 'framed' } : undefined
   }
   const textEnd = TEXT_START + bytes.readUInt8(10)
   const address = bytes.toString('latin1', TEXT_START, textEnd)
@@ -70,8 +76,8 @@ export function decodePreamble(bytes: Buffer): Preamble | undefined {
 
 /** A line of the relay. */
 export type RelayLine =
-  /** The door is open. */
-  | { readonly kind: 'listening' }
+  /** The door is open. A text says why it takes the ports of the plan from the sandbox's own servers; empty: it does not. */
+  | { readonly kind: 'listening'; readonly text: string }
   /** It cannot be opened. */
   | { readonly kind: 'fault'; readonly text: string }
   /** The probe is done; an empty text means that the door is the one way out. */
@@ -86,7 +92,6 @@ export type RelayOrder =
 /** Writes a line, its end included. */
 export function formatLine(line: RelayLine | RelayOrder): string {
   switch (line.kind) {
-    case 'listening':
     case 'probe':
       return `${line.kind}\n`
     case 'reset':
@@ -98,11 +103,13 @@ export function formatLine(line: RelayLine | RelayOrder): string {
 
 /** Reads a line without its end; undefined if it is none. */
 export function parseLine(line: string): RelayLine | RelayOrder | undefined {
-  if (line === 'listening' || line === 'probe') return { kind: line }
-  const [, word, rest = ''] = /^(reset|fault|probed) (.*)$/.exec(line) ?? []
+  if (line === 'probe') return { kind: line }
+  const [, word, rest = ''] = /^(reset|listening|fault|probed) (.*)$/.exec(line) ?? []
   if (word === 'reset')
     return /^\d{1,10}$/.test(rest) ? { kind: word, id: Number(rest) } : undefined
-  return word === 'fault' || word === 'probed' ? { kind: word, text: rest } : undefined
+  return word === 'listening' || word === 'fault' || word === 'probed'
+    ? { kind: word, text: rest }
+    : undefined
 }
 
 /** Cuts a stream of text into lines. */

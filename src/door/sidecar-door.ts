@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import { runtimeCommand } from './container-runtime.ts'
-import type { Door, DoorSite } from './door.ts'
+import { type Door, type DoorSite, portsTakenBy } from './door.ts'
 import { openRelayServer, type RelayServer } from './relay-server.ts'
 import { RELAY_FOLDER, type RelayLine, SOCKET_NAME } from './relay-wire.ts'
 import type { RunResult } from './spawn.ts'
@@ -33,9 +33,11 @@ export async function placeSidecarDoor(site: DoorSite): Promise<Door> {
   const socketPath = path.join(site.directory, SOCKET_NAME)
   assertOurs(site, socketPath)
   const relay = new Relay()
-  const server = await openRelayServer(socketPath, relay).catch((error: unknown) => {
-    throw failed(`no socket in ${site.directory}: ${String(error)}`, error)
-  })
+  const server = await openRelayServer(socketPath, site.plan.stub, relay).catch(
+    (error: unknown) => {
+      throw failed(`no socket in ${site.directory}: ${String(error)}`, error)
+    },
+  )
   chmodSync(socketPath, 0o600)
   // Never that of another door: this one is removed by it, whatever becomes of the placing.
   const name = `iterion-egress-door-${randomBytes(8).toString('hex')}`
@@ -52,24 +54,34 @@ export async function placeSidecarDoor(site: DoorSite): Promise<Door> {
     )
     if (site.signal.aborted) throw failed('it was given up')
     if (code !== 0) throw startFailure(site, stderr)
-    await ready(site, relay, name)
-    return sidecarDoor(relay, server, name, closeAll)
+    const missing = await ready(site, relay, name)
+    return sidecarDoor(site, relay, { server, missing, name, closeAll })
   } catch (error) {
     await closeAll()
     throw error
   }
 }
 
+interface Placed {
+  readonly server: RelayServer
+  /** Why it takes the ports of the plan; undefined: it does not. */
+  readonly missing: string | undefined
+  readonly name: string
+  readonly closeAll: () => Promise<void>
+}
+
 function sidecarDoor(
+  { plan }: DoorSite,
   relay: Relay,
-  server: RelayServer,
-  name: string,
-  closeAll: () => Promise<void>,
+  { server, missing, name, closeAll }: Placed,
 ): Door {
   let closed: Promise<void> | undefined
   return {
     kind: 'sidecar',
-    servers: [server.server],
+    servers: server.servers,
+    datagrams: undefined,
+    taken: missing === undefined ? [] : portsTakenBy(plan),
+    missing,
     containers: [name],
     lost: relay.ended,
     async probe() {
@@ -94,7 +106,10 @@ function relayArgs(site: DoorSite, name: string): string[] {
     '--rm',
     `--name=${name}`,
     `--network=container:${site.containerId}`,
-    `--user=${uid}:${gid}`,
+    // It sets rules for the addresses of the sandbox, and then becomes the caller for good. The caller's own socket keeps
+    // root out that has no more than this; and a caller who is root is never anything else, and gets none of it.
+    ...(uid === 0 ? [] : ['--cap-add=NET_ADMIN', '--cap-add=SETUID', '--cap-add=SETGID']),
+    '--user=0:0',
     '--cap-drop=ALL',
     '--security-opt=no-new-privileges',
     '--read-only',
@@ -109,14 +124,17 @@ function relayArgs(site: DoorSite, name: string): string[] {
     '--entrypoint=node',
     site.sidecarImage,
     RELAY_PROGRAM,
+    JSON.stringify(site.plan),
+    String(uid),
+    String(gid),
   ]
 }
 
-/** Waits until the relay listens. */
-async function ready(site: DoorSite, relay: Relay, name: string): Promise<void> {
+/** Waits until the relay listens; answers why it takes the ports of the plan, if it does. */
+async function ready(site: DoorSite, relay: Relay, name: string): Promise<string | undefined> {
   const soon = await relay.next(SOON_MS, site.signal)
   const line = soon ?? (await nextWhileItRuns(site, relay, name))
-  if (line?.kind === 'listening') return
+  if (line?.kind === 'listening') return line.text === '' ? undefined : line.text
   if (line?.kind === 'fault') throw failed(line.text)
   if (site.signal.aborted) throw failed('it was given up')
   // Its container has no log. The same again in the foreground tells why it ended.

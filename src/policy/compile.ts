@@ -7,6 +7,7 @@ import { OverlapIndex } from './literal-index.ts'
 import { localNameKind } from './local-names.ts'
 import { NameIndex } from './name-index.ts'
 import { patternsOverlap } from './overlap.ts'
+import { DEFAULT_DOOR, type DoorPolicy } from './door-range.ts'
 import { DEFAULT_TLS } from './parse.ts'
 import { isWildcard, type Pattern } from './pattern.ts'
 import type { Mode, Policy, TlsPolicy } from './policy.ts'
@@ -22,6 +23,8 @@ export interface PolicyParts {
   /** Default: `{ sni: 'enforce', require: false }`. */
   readonly tls?: TlsPolicy
   readonly limits?: Readonly<Partial<Record<string, number>>>
+  /** Default: names are addresses of 127.64.0.0/10. */
+  readonly door?: DoorPolicy
 }
 
 /**
@@ -30,7 +33,7 @@ export interface PolicyParts {
  * @throws {EgressError} POLICY_RULE when a rule could do nothing in this mode
  */
 export function compilePolicy(parts: PolicyParts): Policy {
-  const { mode, quiet = [], tls = DEFAULT_TLS, limits = {} } = parts
+  const { mode, quiet = [], tls = DEFAULT_TLS, limits = {}, door = DEFAULT_DOOR } = parts
   if (mode === 'denylist') refuseIdleRules(parts.rules)
   const rules = place(parts.rules)
   return Object.freeze({
@@ -41,6 +44,7 @@ export function compilePolicy(parts: PolicyParts): Policy {
     quiet: new NameIndex(place(quiet)),
     tls,
     limits,
+    door,
     digest: digestOf({ ...parts, tls, quiet, limits }),
   })
 }
@@ -105,7 +109,7 @@ function rulesOverlap(a: Rule, b: Rule): boolean {
   return portsOverlap(a.ports, b.ports) && patternsOverlap(a.pattern, b.pattern)
 }
 
-function digestOf(parts: Required<PolicyParts>): string {
+function digestOf(parts: Required<Omit<PolicyParts, 'door'>>): string {
   const hash = createHash('sha256')
   const line = (rule: Rule) =>
     [

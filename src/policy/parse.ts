@@ -1,8 +1,10 @@
 import type { Problem, SourcePlace } from '../errors.ts'
 import { problemsError } from '../errors.ts'
+import type { DoorPolicy } from './door-range.ts'
+import { type PolicyTest, readDoor, readQuiet, readTests } from './parse-parts.ts'
 import type { Mode, TlsPolicy } from './policy.ts'
-import { ALL_PORTS, normalizePorts, notAPort, parsePortRange, type PortRange } from './ports.ts'
-import { type Origin, parseRule, type Rule, type RuleSource } from './rule.ts'
+import { normalizePorts, notAPort, parsePortRange, type PortRange } from './ports.ts'
+import { parseRule, type Rule, type RuleSource } from './rule.ts'
 import { checkShape } from './shape-problems.ts'
 import {
   type PolicyShape,
@@ -11,21 +13,12 @@ import {
   type PresetShape,
   presetSchema,
 } from './schema.ts'
-import { type BadTarget, isBadTarget, parseTarget, type Target } from './target.ts'
 import { type YamlPart, YamlSource } from './yaml-source.ts'
 
 /** The name of a preset where it is called for. */
 export interface PresetReference {
   readonly name: string
   readonly at: SourcePlace
-}
-
-/** One assertion that a file carries about its own policy. */
-export interface PolicyTest {
-  readonly expect: 'allow' | 'deny'
-  readonly text: string
-  readonly target: Target | BadTarget
-  readonly origin: Origin
 }
 
 /** A policy file as written, checked but not yet joined with its presets. */
@@ -39,6 +32,7 @@ export interface PolicySource {
   readonly quiet: readonly Rule[]
   readonly tls: TlsPolicy
   readonly limits: Readonly<Partial<Record<string, number>>>
+  readonly door: DoorPolicy
   readonly tests: readonly PolicyTest[]
   /** The text of a line of the file, for messages. */
   readonly lineAt: (line: number) => string
@@ -86,6 +80,8 @@ function nestedKeys(path: readonly PropertyKey[], ruleKeys: readonly string[]): 
       return Object.keys(policySchema.shape.tls.unwrap().shape)
     case 'limits':
       return Object.keys(policySchema.shape.limits.unwrap().shape)
+    case 'door':
+      return Object.keys(policySchema.shape.door.unwrap().shape)
     default:
       return ['allow', 'deny']
   }
@@ -124,6 +120,7 @@ export function readPolicyPart(source: YamlPart, options: ParseOptions): PolicyS
   const rules = readRules(source, value.rules, ports, file)
   const quiet = readQuiet(source, value.quiet, file)
   const tests = readTests(source, value.tests, file)
+  const door = readDoor(source, value.door)
   if (value.preset !== undefined && value.presets !== undefined) {
     source.reportKey('POLICY_SHAPE', [], 'preset', 'give either preset or presets, not both')
   }
@@ -144,6 +141,7 @@ export function readPolicyPart(source: YamlPart, options: ParseOptions): PolicyS
       require: shape.tls?.require ?? DEFAULT_TLS.require,
     },
     limits: shape.limits ?? {},
+    door,
     tests,
     lineAt: (line) => source.lineAt(line),
   }
@@ -270,69 +268,6 @@ function isWrittenRule(item: unknown): item is WrittenRule {
   return (
     typeof rule.host === 'string' && (rule.until === undefined || typeof rule.until === 'string')
   )
-}
-
-function readQuiet(source: YamlPart, list: unknown, label: string): readonly Rule[] {
-  if (!Array.isArray(list)) return []
-  const rules: Rule[] = []
-  for (const [i, item] of list.entries() as IterableIterator<[number, unknown]>) {
-    if (typeof item !== 'string') continue
-    const at = source.placeOf(['quiet', i])
-    const origin = { source: label, line: at.line, column: at.column }
-    const path = ['quiet', i]
-    if (item.startsWith('!')) {
-      source.report(
-        'POLICY_PATTERN',
-        path,
-        'a quiet pattern has no !',
-        JSON.stringify(item.slice(1)),
-      )
-      continue
-    }
-    // Silence is not permission: a quiet pattern may be wide, and it speaks of every port unless it names some.
-    const rule = parseRule({ host: item, wide: true }, ALL_PORTS, origin)
-    if (!('length' in rule)) rules.push(rule)
-    else {
-      for (const { code, key, message, correction } of rule) {
-        source.report(
-          code,
-          path,
-          key === 'wide' ? 'quiet is for patterns over names' : message,
-          correction,
-        )
-      }
-    }
-  }
-  return rules
-}
-
-function readTests(source: YamlPart, tests: unknown, label: string): readonly PolicyTest[] {
-  if (typeof tests !== 'object' || tests === null) return []
-  const found: PolicyTest[] = []
-  for (const expect of ['allow', 'deny'] as const) {
-    const list = (tests as Record<string, unknown>)[expect]
-    if (!Array.isArray(list)) continue
-    for (const [i, text] of list.entries() as IterableIterator<[number, unknown]>) {
-      if (typeof text !== 'string') continue
-      const at = source.placeOf(['tests', expect, i])
-      const target = parseTarget(text)
-      if (isBadTarget(target) && expect === 'allow') {
-        source.report(
-          'POLICY_SHAPE',
-          ['tests', expect, i],
-          `${JSON.stringify(text)} is no target: ${target.bad}`,
-        )
-        continue
-      }
-      found.push({
-        expect,
-        text,
-        target,
-        origin: { source: label, line: at.line, column: at.column },
-      })
-    }
-  }
-  return found
 }
 
 function checkPresets(source: YamlPart, value: PolicyShape, options: ParseOptions): void {

@@ -1,5 +1,5 @@
 import { decide, type Decision } from './decide.ts'
-import type { PolicyTest } from './parse.ts'
+import type { PolicyTest } from './parse-parts.ts'
 import type { Policy } from './policy.ts'
 
 /** An assertion of a file that does not hold. */

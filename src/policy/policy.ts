@@ -1,4 +1,5 @@
 import type { AddressIndex } from './address-index.ts'
+import type { DoorPolicy } from './door-range.ts'
 import type { NameIndex } from './name-index.ts'
 import type { PlacedRule } from './rule-bucket.ts'
 
@@ -23,6 +24,7 @@ export interface Policy {
   readonly tls: TlsPolicy
   /** The limits that the policy file sets, by their names in `docs/proxy.md`. */
   readonly limits: Readonly<Partial<Record<string, number>>>
+  readonly door: DoorPolicy
   /** SHA-256 over everything that decides, in hexadecimal. */
   readonly digest: string
 }

@@ -79,6 +79,15 @@ export const policySchema = z.strictObject({
     })
     .optional(),
   limits: limits.optional(),
+  door: z
+    .strictObject({
+      syntheticRange: z
+        .string()
+        .optional()
+        .describe('Addresses that stand for names inside a sandbox. Default: 127.64.0.0/10.'),
+    })
+    .optional()
+    .describe('How programs in a sandbox that know of no proxy see what is allowed.'),
   tests: tests.optional(),
 })
 

@@ -1,7 +1,8 @@
 import path from 'node:path'
 import { EgressError, type Problem, problemsError, type SourcePlace } from '../errors.ts'
 import { compilePolicy, type PolicyParts } from '../policy/compile.ts'
-import type { PolicySource, PolicyTest, PresetReference, PresetSource } from '../policy/parse.ts'
+import type { PolicySource, PresetReference, PresetSource } from '../policy/parse.ts'
+import type { PolicyTest } from '../policy/parse-parts.ts'
 import type { Mode, Policy } from '../policy/policy.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Catalog } from './catalog.ts'
@@ -57,7 +58,12 @@ function join(recipe: PolicyRecipe, catalog: Catalog): ComposedPolicy {
   const parts: PolicyParts = {
     mode,
     rules: all,
-    ...(source && { quiet: source.quiet, tls: source.tls, limits: source.limits }),
+    ...(source && {
+      quiet: source.quiet,
+      tls: source.tls,
+      limits: source.limits,
+      door: source.door,
+    }),
   }
   return { policy: compilePolicy(parts), parts, tests: source?.tests ?? [] }
 }

@@ -39,8 +39,8 @@ export interface Client extends Member {
   headTimer: NodeJS.Timeout | undefined
   /** True once the system asks whether the client is there. */
   isKeptAlive: boolean
-  /** True for a client of SOCKS, until it speaks HTTP in its tunnel: it is not answered in HTTP. */
-  speaksSocks: boolean
+  /** What it speaks to the proxy, and so what it is answered in. One that knows of none can only be reset. */
+  speaks: 'http' | 'socks' | 'nothing'
   /** True once what comes is not looked at any more. */
   isGivenUp: boolean
   /** True from a CONNECT or an upgrade on. */
@@ -64,7 +64,7 @@ export function newClient(socket: Socket, keeper: ClientKeeper): Client {
     current: undefined,
     readBefore: 0,
     isKeptAlive: false,
-    speaksSocks: false,
+    speaks: 'http',
     isGivenUp: false,
     isHandedOver: false,
     tunnel: undefined,

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { Target } from '../policy/target.ts'
 import { CLIENT, type Client, type ClientSocket, isIdle, newClient } from './client-connection.ts'
+import { headProblem, otherProtocolOf } from './no-request.ts'
 import { type ProxyCore, recordInternalError, recordRefusal } from './core.ts'
 import { detachedResponse, type ForwardContext, serveForward } from './forward.ts'
 import { type ConnectHead, readPlainConnect } from './connect-head.ts'
@@ -14,6 +15,7 @@ import { refuseSocks, serveSocks } from './serve-socks.ts'
 import { SOCKS_VERSION } from './socks.ts'
 import { ignoreError, keepAlive } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
+import { type Destination, serveTransparent } from './serve-transparent.ts'
 import { serveUpgrade } from './upgrade.ts'
 import { VettedAgent } from './upstream-pool.ts'
 
@@ -23,6 +25,9 @@ const CLIENT_IDLE_MS = 60_000
 const LINGERING_SURPLUS = 16
 /** Requests that a client may send ahead before its connection is read no further. */
 const MAX_AHEAD = 16
+
+/** How a client came that no request was read from. */
+const VIA = { http: 'connect', socks: 'socks', nothing: 'transparent' } as const
 
 /** Serves client connections, from the first byte to the hand-over to `tunnel`, `forward` or `upgrade`. */
 export class ConnectionServer {
@@ -43,8 +48,12 @@ export class ConnectionServer {
     return this.#clients.size
   }
 
-  /** Takes over a connection. `connection` looks at its first byte; what is no HTTP is refused. */
-  accept(socket: ClientSocket): void {
+  /**
+   * Takes over a connection, and looks at its first byte; what is no HTTP and no SOCKS is refused.
+   *
+   * @param destination where a client connected to that knows of no proxy: it is served without a word
+   */
+  accept(socket: ClientSocket, destination?: Destination): void {
     socket.on('error', ignoreError)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
@@ -52,6 +61,7 @@ export class ConnectionServer {
     const most = limits.maxTunnels + this.#spare
     const isFull = this.#clients.size >= most
     const client = newClient(socket, this)
+    if (destination !== undefined) client.speaks = 'nothing'
     socket[CLIENT] = client
     this.#clients.add(client)
     socket.on('close', onClose)
@@ -61,7 +71,12 @@ export class ConnectionServer {
       this.#refuseAtOnce(socket, 'limit', 'too many connections are open')
       // A refused client may take its time to go, but not so many of them that descriptors run out.
       if (this.#clients.size > most + LINGERING_SURPLUS) socket.destroySoon()
-    } else this.#waitForFirstByte(socket, client)
+    } else if (destination === undefined) this.#waitForFirstByte(socket, client)
+    else {
+      client.isHandedOver = true
+      const serve = () => serveTransparent(this.#core, socket, destination, this.#serveHttp)
+      this.#guard(socket, serve)
+    }
   }
 
   /** Lets go of a client whose connection has closed. */
@@ -137,7 +152,7 @@ export class ConnectionServer {
   #serveOther(socket: Socket, client: Client, bytes: Buffer): void {
     if (bytes[0] === SOCKS_VERSION) {
       client.isHandedOver = true
-      client.speaksSocks = true
+      client.speaks = 'socks'
       const first = Buffer.from(bytes)
       const serve = () => serveSocks(this.#core, socket, first, this.#serveHttp)
       this.#guard(socket, serve)
@@ -237,7 +252,7 @@ export class ConnectionServer {
     const tunnel = { target: admitted.target, agent: new VettedAgent(this.#core, upstream) }
     client.tunnel = tunnel
     client.isHandedOver = false
-    client.speaksSocks = false
+    client.speaks = 'http'
     client.readBefore = 0
     socket.once('close', () => tunnel.agent.destroy())
     this.#http.emit('connection', socket)
@@ -246,7 +261,7 @@ export class ConnectionServer {
 
   #refuseNested(socket: Socket, target: Target, request: IncomingMessage): void {
     const detail = 'bad request: CONNECT inside a tunnel'
-    const refused = refusal({ reason: 'bad-target', detail, target, via: 'connect' })
+    const refused = refusal({ reason: 'bad-target', detail, target, via: target.via })
     recordRefusal(this.#core, refused)
     refuseOnSocket(socket, refused, request.headers.accept)
   }
@@ -284,10 +299,10 @@ export class ConnectionServer {
 
   /** Refuses a client that no request was read from, in the protocol that it speaks. */
   #answer(socket: Socket, reason: 'draining' | 'limit' | 'internal', detail: string): Refusal {
-    const { speaksSocks } = this.#clientOf(socket)
-    const via = speaksSocks ? ('socks' as const) : ('connect' as const)
-    const refused = refusal({ reason, detail, target: undefined, via })
-    if (speaksSocks) refuseSocks(socket)
+    const { speaks } = this.#clientOf(socket)
+    const refused = refusal({ reason, detail, target: undefined, via: VIA[speaks] })
+    if (speaks === 'socks') refuseSocks(socket)
+    else if (speaks === 'nothing') resetSocket(socket)
     else refuseOnSocket(socket, refused)
     return refused
   }
@@ -335,22 +350,4 @@ function onEnd(this: ClientSocket): void {
   clearTimeout(client?.headTimer)
   if (this.bytesRead === 0) this.end()
   else if (client && (client.pending > 0 || client.current !== undefined)) boundHalfClosed(this)
-}
-
-/** What a first byte says that cannot begin an HTTP request; undefined if it can. */
-function otherProtocolOf(byte: number | undefined): string | undefined {
-  if (byte === 0x16)
-    return 'this is TLS; the proxy itself is spoken to in plain HTTP (http:// in the proxy URL)'
-  return byte === 0x04 ? 'SOCKS 4 is not spoken here; use SOCKS 5 or HTTP CONNECT' : undefined
-}
-
-function headProblem(error: NodeJS.ErrnoException): [why: string, status: number] {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return ['the head is too long', 431]
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return ['the head did not come in time', 408]
-    default:
-      return [`the head cannot be read (${error.code ?? 'error'})`, 400]
-  }
 }

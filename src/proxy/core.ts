@@ -4,6 +4,7 @@ import type { Policy } from '../policy/policy.ts'
 import { lastMatch } from '../policy/rule-bucket.ts'
 import { formatOrigin } from '../policy/rule.ts'
 import { type BadTarget, isBadTarget, type Target, type Via } from '../policy/target.ts'
+import { type AddressNames, byName } from './address-names.ts'
 import type { Authenticator } from './authenticate.ts'
 import type { Dialer } from './dial.ts'
 import type { Limits } from './limits.ts'
@@ -38,6 +39,8 @@ export interface LiveTunnel extends Member {
 export interface ProxyCore {
   readonly dialer: Dialer
   readonly authenticator: Authenticator | undefined
+  /** Names that clients may call by addresses; undefined: none. */
+  readonly names: AddressNames | undefined
   readonly counters: ProxyCounters
   readonly tunnels: Registry<LiveTunnel>
   /** The tunnels, from the decision to the close. */
@@ -78,7 +81,7 @@ export function admit(
   options: AdmitOptions,
 ): Admitted | Refusal {
   const { via, isTrusted, read } = options
-  const head = read()
+  const head = byName(core.names, read())
   const target = head.target
   if (core.isDraining) {
     return refusal({ reason: 'draining', detail: 'the proxy is shutting down', target, via })
@@ -91,7 +94,8 @@ export function admit(
     return refusal({ reason: 'bad-target', detail, status: 431, target, via })
   }
   if (head.kind === 'fault') {
-    return refusal({ reason: head.reason, detail: `bad request: ${head.why}`, target, via })
+    const detail = head.reason === 'unresolvable' ? head.why : `bad request: ${head.why}`
+    return refusal({ reason: head.reason, detail, target, via })
   }
   const decision = decide(core.policy, head.target, core.now())
   if (decision.verdict === 'allow') {
@@ -113,13 +117,18 @@ export function isRefusal(result: Admitted | Refusal): result is Refusal {
   return 'reason' in result
 }
 
-/** Counts a refusal and records it. */
-export function recordRefusal(core: ProxyCore, refused: Refusal): void {
+/**
+ * Counts a refusal and records it.
+ *
+ * @param port the port to record; default: the target's
+ */
+export function recordRefusal(core: ProxyCore, refused: Refusal, port?: number): void {
   const { reason, target, via, decision, detail, address, sni } = refused
   core.counters.denied[reason] = (core.counters.denied[reason] ?? 0) + 1
   const rule = decision?.rule
   const data: EventData<'network_blocked'> = {
     ...describeHost(target),
+    ...(port !== undefined && { port }),
     via,
     generation: core.generation,
     reason,

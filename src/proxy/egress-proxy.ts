@@ -4,6 +4,7 @@ import { EgressError } from '../errors.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { DenyReason } from '../policy/decide.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { AddressNames } from './address-names.ts'
 import { createAuthenticator } from './authenticate.ts'
 import { ConnectionServer } from './connection.ts'
 import type { ProxyCore } from './core.ts'
@@ -14,11 +15,15 @@ import {
   acceptFrom,
   chooseRelay,
   connectorOf,
+  ignoreError,
   KEEP_ALIVE_MS,
   type RelayChoice,
   type RelayKind,
 } from './sockets.ts'
+import { mayReach, recordDeniedName } from './name-queries.ts'
 import { Registry } from './registry.ts'
+import { resetSocket } from './relay.ts'
+import type { Destination } from './serve-transparent.ts'
 import { type SlotKeeper, Slots } from './slots.ts'
 import { LookupCache, type Resolver } from './resolver.ts'
 import { systemResolver } from './system-resolver.ts'
@@ -38,6 +43,8 @@ export interface EgressProxyOptions {
   readonly onEvent?: (event: EgressEvent) => void
   /** Bounds that go before those of the policy. Default: see {@link Limits}. */
   readonly limits?: Partial<Limits>
+  /** Names that clients may call by addresses. Default: none. */
+  readonly names?: AddressNames
   /** Emits `network_allowed` too. Default: false. */
   readonly audit?: boolean
   /**
@@ -54,6 +61,9 @@ export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
+
+/** Where a connection came to; `proxy`: to the proxy itself; undefined: nowhere, and it is reset. */
+export type ReadArrival = (socket: Socket) => Destination | 'proxy' | undefined
 
 /** Counters and levels of a proxy. */
 export interface EgressProxyStats {
@@ -82,8 +92,16 @@ export interface EgressProxy {
    * @throws {EgressError} OPTION_INVALID for an address beyond loopback without a token; LISTEN_FAILED
    */
   listen(address: ListenAddress): Promise<ListenAddress>
-  /** Serves the connections of a server that listens already, and closes it with the proxy. */
-  attach(server: Server): void
+  /**
+   * Serves the connections of a server that listens already, and closes it with the proxy.
+   *
+   * @param arrival tells where a client of this server connected to that knows of no proxy. Default: all speak to the proxy
+   */
+  attach(server: Server, arrival?: ReadArrival): void
+  /** True if a canonical name may be reached on one of these ports now: a resolver that clients ask may answer for it. */
+  mayReach(name: string, ports: readonly number[]): boolean
+  /** Counts and records that a client looked up a canonical name which it may not reach. */
+  recordDeniedName(name: string): void
   /** Makes a policy hold for all requests from now on; what is under way goes on. Emits `policy_loaded`. */
   setPolicy(policy: Policy): void
   /**
@@ -145,6 +163,7 @@ export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptio
       now,
     }),
     authenticator: token === undefined ? undefined : createAuthenticator(token),
+    names: options.names,
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Registry(),
     slots: identity.slots,
@@ -162,14 +181,25 @@ export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptio
   let closed: Promise<void> | undefined
 
   const onConnection = (socket: Socket) => connections.accept(socket)
-  const attach = (server: Server) => {
+  const onArrival = (socket: Socket, arrival: ReadArrival) => {
+    const destination = arrival(socket)
+    if (destination === undefined) {
+      socket.on('error', ignoreError)
+      resetSocket(socket)
+    } else connections.accept(socket, destination === 'proxy' ? undefined : destination)
+  }
+  const attach = (server: Server, arrival?: ReadArrival) => {
     assertOpen()
     if (servers.has(server)) return
     servers.add(server)
-    if (server.listening) local.addListener(server)
-    server.on('listening', () => local.addListener(server))
+    // A server whose clients may know of no proxy stands in a sandbox: its address is none of this machine.
+    if (arrival === undefined) {
+      if (server.listening) local.addListener(server)
+      server.on('listening', () => local.addListener(server))
+    }
     server.on('error', () => undefined)
-    acceptFrom(server, relay, onConnection)
+    const take = arrival ? (socket: Socket) => onArrival(socket, arrival) : onConnection
+    acceptFrom(server, relay, take)
   }
   const setPolicy = (policy: Policy) => {
     core.limits = resolveLimits({ ...options.limits }, policy.limits)
@@ -191,6 +221,8 @@ export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptio
   return {
     attach,
     setPolicy,
+    mayReach: (name, ports) => mayReach(core, name, ports),
+    recordDeniedName: (name) => recordDeniedName(core, name),
     async listen(address) {
       if (token === undefined && !insecureNoAuth && !isLoopback(address.host)) {
         throw new EgressError(

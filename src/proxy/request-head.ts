@@ -8,7 +8,7 @@ export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion'
 /** Why a request is refused by its head alone. */
 export interface HeadFault {
   readonly kind: 'fault'
-  readonly reason: 'bad-target' | 'host-mismatch'
+  readonly reason: 'bad-target' | 'host-mismatch' | 'unresolvable'
   readonly why: string
   readonly target?: Target | BadTarget
 }

@@ -267,8 +267,9 @@ export class Tunnel implements LiveTunnel {
     this.#upstream.destroy()
     this.#core.tunnels.delete(this)
     const { target } = this.#admitted
+    const { via } = target
     const sni = note.sni !== undefined && { sni: note.sni }
-    recordRefusal(this.#core, refusal({ reason, detail: why, target, via: 'connect', ...sni }))
+    recordRefusal(this.#core, refusal({ reason, detail: why, target, via, ...sni }))
     if (alert !== undefined) this.#client.write(tlsAlert(alert))
     this.#client.end()
     closeWithin(this.#client, REFUSED_TUNNEL_LINGER_MS)

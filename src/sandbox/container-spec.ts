@@ -6,6 +6,7 @@ import { containerName } from './labels.ts'
 import { type Layout, layoutSpec } from './layout.ts'
 import type { RepositoryEnvironment } from './repository-env.ts'
 import type { SandboxRequest } from './sandbox.ts'
+import { hostnameOf } from './name-files.ts'
 import { isSealed } from './sandbox-network.ts'
 
 /** What a container is made from, beside what was asked for. */
@@ -34,6 +35,7 @@ export function containerSpec(request: SandboxRequest, parts: ContainerParts): C
     idFile: parts.idFile,
     seccompFile: parts.seccompFile,
     unsetEnv: repositoryEnv?.unset ?? [],
+    hostname: isSealed(request) ? hostnameOf(request.repository?.engineArgs ?? []) : undefined,
     engineArgs: request.repository?.engineArgs ?? [],
     pidsLimit: request.pidsLimit,
     memoryBytes: request.memoryBytes,
@@ -62,6 +64,7 @@ export function holderSpec(
     volumes: [],
     tmpfs: [],
     unsetEnv: [],
+    hostname: undefined,
     engineArgs: [],
   }
 }

@@ -40,6 +40,8 @@ export interface ContainerSpec {
   readonly seccompFile: string
   /** Variables of the image that are taken away. */
   readonly unsetEnv: readonly string[]
+  /** What it calls itself; undefined: what the engine says. */
+  readonly hostname: string | undefined
   /** More words for the engine, each checked. */
   readonly engineArgs: readonly string[]
   /** How many processes and threads; 0: no limit. */

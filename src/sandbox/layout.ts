@@ -1,5 +1,7 @@
 import type { DoorChoice } from '../door/door.ts'
+import { stubAddress } from '../door/synthetic-names.ts'
 import { EgressError } from '../errors.ts'
+import { DEFAULT_DOOR } from '../policy/door-range.ts'
 import {
   type Account,
   accountFiles,
@@ -22,10 +24,12 @@ import { type HostState as HostStateMounts, hostState } from './host-state.ts'
 import type { Maker } from './maker.ts'
 import type { HostPlaces } from './mount-rules.ts'
 import { type BindMount, mergeMounts } from './mounts.ts'
+import { hostnameOf, hostsFile, RESOLVER_FILE, resolverFile } from './name-files.ts'
 import { operatorMounts } from './operator-mounts.ts'
 import { isWithin, realOf, realStat } from './paths.ts'
 import { repositoryMounts, workspaceWish } from './repository-layout.ts'
 import type { Scratch } from './scratch.ts'
+import { isSealed } from './sandbox-network.ts'
 import { SECRETS_TARGET } from './secrets.ts'
 import type { HostState, SandboxBlock, Workflow } from './spec.ts'
 import { STATUS_TARGET } from './status-file.ts'
@@ -143,6 +147,7 @@ export function layOut(question: LayoutQuestion): Layout {
     state?.mounts ?? [],
     [{ source: scratch.status.path, target: STATUS_TARGET, readOnly: false }],
     user.needsAccount ? accountMounts(account, scratch) : [],
+    isSealed(question) ? nameMounts(question) : [],
     clawMounts(question, asked),
   )
   const iterion = mounts.find(({ target }) => target === CLAW_TARGET)
@@ -264,6 +269,20 @@ function accountMounts(account: Account, scratch: LayoutQuestion['scratch']): Bi
   return [
     { source: scratch.write('passwd', passwd, 0o644), target: '/etc/passwd', readOnly: true },
     { source: scratch.write('group', group, 0o644), target: '/etc/group', readOnly: true },
+  ]
+}
+
+/** The resolver of a door, and the sandbox's own name. */
+function nameMounts({ repository, scratch }: LayoutQuestion): BindMount[] {
+  const resolver = resolverFile(stubAddress(DEFAULT_DOOR.syntheticRange))
+  const hosts = hostsFile(hostnameOf(repository?.engineArgs ?? []))
+  return [
+    {
+      source: scratch.write(RESOLVER_FILE, resolver, 0o644),
+      target: '/etc/resolv.conf',
+      readOnly: true,
+    },
+    { source: scratch.write('hosts', hosts, 0o644), target: '/etc/hosts', readOnly: true },
   ]
 }
 

@@ -3,6 +3,7 @@ import type { Policy } from '../policy/policy.ts'
 import { createToken } from '../proxy/authenticate.ts'
 import type { RunningContainer } from './driver.ts'
 import { runLabels } from './labels.ts'
+import { hostnameOf, RESOLVER_FILE, resolverFile } from './name-files.ts'
 import type { RunRecord } from './run-record.ts'
 import type { SandboxRequest, SandboxTools } from './sandbox.ts'
 import type { Scratch } from './scratch.ts'
@@ -20,7 +21,7 @@ export const RESOLVE_IN_VAIN =
 export const DOOR_URL = `http://${DOOR_HOST}:${DOOR_PORT}`
 
 /** True if the container has no network, so that a door is the one way out. */
-export function isSealed({ hasPolicy, door }: SandboxRequest): boolean {
+export function isSealed({ hasPolicy, door }: Pick<SandboxRequest, 'hasPolicy' | 'door'>): boolean {
   return hasPolicy && door !== 'advisory'
 }
 
@@ -62,7 +63,8 @@ export async function openNetwork(
  * @throws {EgressError} SANDBOX_DOOR_FAILED
  */
 export async function openDoor(
-  request: Pick<SandboxRequest, 'door' | 'sidecarImage'>,
+  request: Pick<SandboxRequest, 'door' | 'sidecarImage'> &
+    Partial<Pick<SandboxRequest, 'repository'>>,
   tools: Pick<SandboxTools, 'host' | 'emit' | 'runtime'> & {
     readonly handle: { readonly record: Pick<RunRecord, 'id'> }
   },
@@ -77,12 +79,23 @@ export async function openDoor(
 ): Promise<Door> {
   const { container, scratch, policy, teardown } = parts
   const { host, emit } = tools
-  const { createEgressProxy } = await import('../proxy/egress-proxy.ts')
+  const [{ createEgressProxy }, { planDoor }, { serveDoor }, { SyntheticNames }] =
+    await Promise.all([
+      import('../proxy/egress-proxy.ts'),
+      import('../door/door-plan.ts'),
+      import('../door/serve-door.ts'),
+      import('../door/synthetic-names.ts'),
+    ])
+  const plan = planDoor(policy)
+  const names = new SyntheticNames(policy.door.syntheticRange, host.now)
+  // What was bound before the policy was read names the usual address.
+  scratch.rewrite(RESOLVER_FILE, resolverFile(plan.stub))
   const proxy = createEgressProxy({
     policy,
     resolver: host.resolver,
     onEvent: emit,
     now: host.now,
+    names,
   })
   teardown.add('proxy', () => proxy.close({ drainTimeoutMs: 0 }))
   const { placeDoor } = await import('../door/place-door.ts')
@@ -90,6 +103,7 @@ export async function openDoor(
     runtime: tools.runtime,
     containerId: container.id,
     directory: scratch.doorFolder,
+    plan,
     user: host.user,
     labels: runLabels(tools.handle.record.id, host.identity),
     sidecarImage: request.sidecarImage,
@@ -99,7 +113,8 @@ export async function openDoor(
     await door.close()
     return []
   })
-  for (const server of door.servers) proxy.attach(server)
+  const hostname = hostnameOf(request.repository?.engineArgs ?? [])
+  serveDoor(door, proxy, { plan, names, now: host.now, hostname })
   await door.probe()
   return door
 }

@@ -15,6 +15,8 @@ export interface Scratch {
   readonly status: StatusFile
   /** Writes a file that the caller alone can read, or everybody in a sandbox that it is bound into. */
   write(name: string, text: string, mode: number): string
+  /** Writes a file anew, in place, so that whoever has it bound sees it; makes it if it is not there. */
+  rewrite(name: string, text: string): void
   remove(): void
 }
 
@@ -33,6 +35,9 @@ export function createScratch(tempRoot: string): Scratch {
       const file = path.join(folder, name)
       writeFileSync(file, text, { mode, flag: 'wx' })
       return file
+    },
+    rewrite(name, text) {
+      writeFileSync(path.join(folder, name), text, { mode: 0o644 })
     },
     remove() {
       status.close()

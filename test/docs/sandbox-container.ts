@@ -36,6 +36,7 @@ const SPEC: ContainerSpec = {
   idFile: '/t/cid',
   seccompFile: '/t/seccomp.json',
   unsetEnv: ['X'],
+  hostname: 'sandbox',
   volumes: [],
   imageVolumes: [],
   engineArgs: ['--shm-size=1g'],

@@ -1,8 +1,10 @@
 import tap from 'tap'
 import type { Door, DoorChoice, DoorSite } from '../../src/door/door.ts'
+import { planDoor } from '../../src/door/door-plan.ts'
 import { placeDoor } from '../../src/door/place-door.ts'
 import { EgressError } from '../../src/errors.ts'
 import { testRuntime } from '../support/docker.ts'
+import { policyOf } from '../support/policy-of.ts'
 
 function siteFor(uid: number, signal = new AbortController().signal): DoorSite {
   return {
@@ -10,6 +12,7 @@ function siteFor(uid: number, signal = new AbortController().signal): DoorSite {
     containerId: 'x',
     directory: '/nowhere',
     user: { uid, gid: uid },
+    plan: planDoor(policyOf([])),
     labels: {},
     sidecarImage: 'none',
     signal,
@@ -22,6 +25,9 @@ async function tried(choice: DoorChoice, site: DoorSite, fault?: unknown): Promi
   const door: Door = {
     kind: 'netns',
     servers: [],
+    datagrams: undefined,
+    taken: [],
+    missing: undefined,
     containers: [],
     probe: async () => undefined,
     close: async () => undefined,

@@ -28,13 +28,15 @@ async function open(t: Test): Promise<Opened> {
   const file = path.join(folder, 's')
   const lines: RelayLine[] = []
   const ends: true[] = []
-  const relay = await openRelayServer(file, {
+  const relay = await openRelayServer(file, '127.64.0.1', {
     onLine: (line) => lines.push(line),
     onEnd: () => ends.push(true),
   })
   t.teardown(() => relay.close())
   const sockets: Socket[] = []
-  relay.server.on('connection', (socket) => sockets.push(socket))
+  for (const { server } of relay.servers) {
+    server.on('connection', (socket: Socket) => sockets.push(socket))
+  }
   const client = (send: string | Buffer) => {
     const socket = connect({ path: file, allowHalfOpen: true })
     t.teardown(() => socket.destroy())
@@ -73,7 +75,7 @@ void tap.test('the proxy serves it, whatever pieces it comes in', async (t) => {
   })
   const { relay, client } = await open(t)
   const { proxy } = await openProxy(t, { hosts: { 'allowed.test': upstream } })
-  proxy.attach(relay.server)
+  for (const { server, use } of relay.servers) if (use === 'proxy') proxy.attach(server)
   client(CONTROL)
   const preamble = encodePreamble({ kind: 'carried', id: 1, address: '127.0.0.1', port: 3128 })
   const target = 'allowed.test:7000'
@@ -120,7 +122,7 @@ void tap.test('what is no relay gets nowhere', async (t) => {
   await early.until('').catch(() => undefined)
   await until('it is dropped', () => early.isEnded || early.isClosed)
   const control = client(CONTROL)
-  control.send('listening\n')
+  control.send('listening \n')
   await until('it speaks', () => lines.length === 1)
   for (const bad of ['GET / HTTP/1.1\r\n'.repeat(8), Buffer.alloc(56), CONTROL]) {
     const raw = client(bad)
@@ -134,7 +136,7 @@ void tap.test('what is no relay gets nowhere', async (t) => {
   const twice = carried(5)
   await until('a number is used once', () => twice.isEnded || twice.isClosed)
   t.equal(sockets.length, 1)
-  t.strictSame(lines, [{ kind: 'listening' }])
+  t.strictSame(lines, [{ kind: 'listening', text: '' }])
 })
 
 void tap.test('when the relay is gone, so is what it carried', async (t) => {

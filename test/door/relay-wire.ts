@@ -16,6 +16,7 @@ const CARRIED: Preamble = { kind: 'carried', id: 7, address: '127.0.0.1', port: 
 void tap.test('a preamble is read as it was written', async (t) => {
   const rows: readonly Preamble[] = [
     { kind: 'control' },
+    { kind: 'framed' },
     CARRIED,
     { kind: 'carried', id: 2 ** 32 - 1, address: '::1', port: 65_535 },
     { kind: 'carried', id: 0, address: 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', port: 1 },
@@ -41,7 +42,8 @@ void tap.test('what is no preamble is none', async (t) => {
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\n'.padEnd(PREAMBLE_BYTES))],
     ['another magic', changed(1, 0)],
     ['another version', changed(2, 2)],
-    ['another kind', changed(3, 2)],
+    ['another kind', changed(3, 3)],
+    ['frames with more', changed(3, 2)],
     ['control with more', changed(9, 1, { kind: 'control' })],
     ['an address too short', changed(10, 8)],
     ['an address too long', changed(10, 255)],
@@ -55,7 +57,8 @@ void tap.test('what is no preamble is none', async (t) => {
 
 void tap.test('a line is read as it was written', async (t) => {
   const rows: readonly (RelayLine | RelayOrder)[] = [
-    { kind: 'listening' },
+    { kind: 'listening', text: '' },
+    { kind: 'listening', text: 'there is no ip' },
     { kind: 'probe' },
     { kind: 'probed', text: '' },
     { kind: 'probed', text: 'it has a route by eth0' },
@@ -66,7 +69,7 @@ void tap.test('a line is read as it was written', async (t) => {
   t.equal(formatLine({ kind: 'fault', text: 'two\nlines\r\n' }), 'fault two lines \n')
   const long = formatLine({ kind: 'fault', text: 'x'.repeat(9_999) })
   t.ok(new LineReader().push(Buffer.from(long)), 'no line is too long for the other side')
-  for (const none of ['', 'reset', 'reset x', 'reset -1', 'reset 1 2', 'listening now', 'fault'])
+  for (const none of ['', 'reset', 'reset x', 'reset -1', 'reset 1 2', 'listening', 'fault'])
     t.equal(parseLine(none), undefined, none)
 })
 

@@ -25,6 +25,7 @@ function coreWith(parts: Partial<ProxyCore> = {}) {
   const core: ProxyCore = {
     dialer: { dial: async () => Promise.reject(new Error('nothing is dialled here')) },
     authenticator: createAuthenticator(TOKEN),
+    names: undefined,
     counters: { allowed: 0, denied: {}, bytesUp: 0, bytesDown: 0 },
     tunnels: new Registry(),
     slots: new Slots(),

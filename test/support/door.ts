@@ -4,7 +4,10 @@ import path from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Test } from 'tap'
 import type { Door, DoorKind, DoorSite } from '../../src/door/door.ts'
+import { planDoor } from '../../src/door/door-plan.ts'
 import { placeDoor } from '../../src/door/place-door.ts'
+import { serveDoor } from '../../src/door/serve-door.ts'
+import { SyntheticNames } from '../../src/door/synthetic-names.ts'
 import type { EgressEvent } from '../../src/events/event.ts'
 import { createEgressProxy, type EgressProxy } from '../../src/proxy/egress-proxy.ts'
 import {
@@ -33,6 +36,8 @@ export interface OpenedDoor {
   readonly inside: (...command: readonly string[]) => Promise<string>
 }
 
+const OUTSIDE_ALONE = policyOf([{ host: 'outside.test', ports: ['*'] }])
+
 /** Where a door is to be placed. */
 export function siteOf(t: Test, containerId: string, more: Partial<DoorSite> = {}): DoorSite {
   return {
@@ -40,6 +45,7 @@ export function siteOf(t: Test, containerId: string, more: Partial<DoorSite> = {
     containerId,
     directory: shortFolder(t),
     user: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    plan: planDoor(OUTSIDE_ALONE),
     labels: { 'test.door': containerId },
     sidecarImage: PROJECT_IMAGE,
     signal: new AbortController().signal,
@@ -53,13 +59,15 @@ export async function openDoor(t: Test, kind: DoorKind, outside?: Outside): Prom
   const door = await placeDoor(kind, siteOf(t, container))
   t.teardown(() => door.close())
   const events: EgressEvent[] = []
+  const names = new SyntheticNames(OUTSIDE_ALONE.door.syntheticRange, Date.now)
   const proxy = createEgressProxy({
-    policy: policyOf([{ host: 'outside.test', ports: ['*'] }]),
+    policy: OUTSIDE_ALONE,
+    names,
     resolver: async () => (outside ? [{ address: outside.address, given: true }] : []),
     onEvent: (event) => events.push(event),
   })
   t.teardown(() => proxy.close({ drainTimeoutMs: 0 }))
-  for (const server of door.servers) proxy.attach(server)
+  serveDoor(door, proxy, { plan: planDoor(OUTSIDE_ALONE), names, now: Date.now })
   return {
     container,
     door,

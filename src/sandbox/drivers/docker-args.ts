@@ -49,6 +49,8 @@ export function runArgs(spec: ContainerSpec, runtime: RuntimeName): string[] {
     `--cidfile=${spec.idFile}`,
     ...Object.entries(spec.labels).map(([name, value]) => `--label=${name}=${value}`),
     `--network=${spec.network}`,
+    // The name that its /etc/hosts has.
+    ...(spec.hostname === undefined ? [] : [`--hostname=${spec.hostname}`]),
     // Shared memory of its own, not of another container or the host.
     '--ipc=private',
     '--cap-drop=ALL',

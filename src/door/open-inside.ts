@@ -1,0 +1,106 @@
+import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
+import { createServer, type Server } from 'node:net'
+import {
+  DOOR_HOST,
+  DOOR_PORT,
+  type DoorServer,
+  type DoorSockets,
+  NAMES_PORT,
+  portsTakenBy,
+} from './door.ts'
+import type { DoorPlan } from './door-plan.ts'
+import { leadHere, redirect, type Redirect } from './inside-rules.ts'
+
+// Runs inside a namespace, where a door is opened: imports little, because every run waits for it.
+
+const BACKLOG = 511
+const ANY = '0.0.0.0'
+const ANY_6 = '::'
+
+/** The sockets of a door, as they were opened. */
+export type OpenedDoor = DoorSockets & { readonly datagrams: DatagramSocket }
+
+/** How a door may be opened. */
+export interface OpenOptions {
+  /** Whether the system may be asked to change addresses and rules of the namespace. */
+  readonly mayConfigure: boolean
+  readonly env: Readonly<Partial<Record<string, string>>>
+}
+
+/**
+ * Opens all sockets of a door in the namespace of this process. Connections to the ports of the plan are brought to sockets
+ * on ports of the system's choice, so that the sandbox's own servers can have theirs; where that cannot be, the door
+ * listens on the ports themselves.
+ *
+ * @throws {Error} if the proxy's port or the resolver's cannot be had, or the addresses of the plan lead nowhere
+ */
+export async function openInside(plan: DoorPlan, options: OpenOptions): Promise<OpenedDoor> {
+  const opened: DoorServer[] = []
+  try {
+    const unled = options.mayConfigure ? await leadHere(plan, options.env) : 'it may not'
+    if (unled !== undefined && !plan.isLoopback) {
+      throw new Error(`${plan.range} cannot be led to lo: ${unled}`)
+    }
+    opened.push({ server: await listen(DOOR_HOST, DOOR_PORT), use: 'proxy' })
+    opened.push({ server: await listen(plan.stub, NAMES_PORT), use: 'names' })
+    const datagrams = await bind(plan.stub, NAMES_PORT)
+    const hidden = await openHidden(plan, options)
+    if (typeof hidden !== 'string') {
+      opened.push(...hidden)
+      return { servers: opened, datagrams, taken: [], missing: unled }
+    }
+    const taken = await openPlainly(plan)
+    opened.push(...taken)
+    const ports = taken.map(({ use }) => Number(use))
+    return { servers: opened, datagrams, taken: ports, missing: hidden }
+  } catch (error) {
+    for (const { server } of opened) server.close()
+    throw error
+  }
+}
+
+/** Sockets on ports of the system's choice, and rules that lead there; a text says why not. */
+async function openHidden(
+  plan: DoorPlan,
+  { mayConfigure, env }: OpenOptions,
+): Promise<DoorServer[] | string> {
+  if (!mayConfigure) return 'it may not set rules there'
+  const host = plan.routes.some(({ family }) => family === 6) ? ANY_6 : ANY
+  const opened: DoorServer[] = []
+  const redirects: Redirect[] = []
+  for (const port of plan.ports) {
+    const server = await listen(host, 0)
+    opened.push({ server, use: port })
+    redirects.push({ from: port, to: (server.address() as { port: number }).port })
+  }
+  const fault = await redirect(plan, redirects, env)
+  if (fault === undefined) return opened
+  for (const { server } of opened) server.close()
+  return fault
+}
+
+/** Sockets on the ports themselves. The proxy's own cannot be one of them: it is taken. */
+async function openPlainly(plan: DoorPlan): Promise<DoorServer[]> {
+  const host = plan.routes.some(({ family }) => family === 6) ? ANY_6 : ANY
+  const opened: DoorServer[] = []
+  for (const port of portsTakenBy(plan)) {
+    opened.push({ server: await listen(host, port), use: port })
+  }
+  return opened
+}
+
+function listen(host: string, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer({ allowHalfOpen: true, noDelay: true })
+    server.once('error', (error) => reject(new Error(`${host}:${port}: ${error.message}`)))
+    server.listen({ host, port, backlog: BACKLOG }, () => resolve(server))
+  })
+}
+
+function bind(address: string, port: number): Promise<DatagramSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket('udp4')
+    socket.once('error', (error) => reject(new Error(`${address}:${port}/udp: ${error.message}`)))
+    socket.bind({ address, port, exclusive: true }, () => resolve(socket))
+  })
+}

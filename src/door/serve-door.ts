@@ -1,0 +1,63 @@
+import type { Socket } from 'node:net'
+import { classifyIp } from '../policy/address-kind.ts'
+import { formatIp } from '../policy/address.ts'
+import type { EgressProxy, ReadArrival } from '../proxy/egress-proxy.ts'
+import { parseSystemAddress } from '../proxy/local-addresses.ts'
+import type { DoorSockets, DoorUse } from './door.ts'
+import type { DoorPlan, OnlyByProxy } from './door-plan.ts'
+import { createNameStub } from './name-stub.ts'
+import { serveDatagrams, serveFramedDatagrams, serveStream } from './serve-names.ts'
+import type { SyntheticNames } from './synthetic-names.ts'
+
+/** What a door is served by, beside the proxy. */
+export interface DoorService {
+  readonly plan: DoorPlan & { readonly onlyByProxy: OnlyByProxy }
+  /** The names that the proxy knows by addresses too. */
+  readonly names: SyntheticNames
+  /** Milliseconds, of a clock that never goes back. */
+  readonly now: () => number
+  /** The sandbox's own name. Default: it has none. */
+  readonly hostname?: string
+}
+
+/**
+ * Serves all sockets of a door: programs that know of the proxy, programs that do not, and the resolver that shows them
+ * which names there are.
+ *
+ *     getaddrinfo ──▶ resolver ──▶ 127.64.x.y for a name that may be reached ──connect──▶ the name again ──▶ proxy
+ */
+export function serveDoor(door: DoorSockets, proxy: EgressProxy, service: DoorService): void {
+  const { plan, names, now, hostname } = service
+  const ports = [...plan.ports, ...plan.onlyByProxy.ports.map(({ low }) => low)]
+  const stub = createNameStub({
+    names,
+    now,
+    mayReach: ({ name }) => proxy.mayReach(name, ports),
+    onDenied: (name) => proxy.recordDeniedName(name),
+    ...(hostname !== undefined && { hostname }),
+  })
+  for (const { server, use } of door.servers) {
+    if (use === 'names') server.on('connection', (socket) => serveStream(socket, stub))
+    else if (use === 'framed')
+      server.on('connection', (socket) => serveFramedDatagrams(socket, stub))
+    else proxy.attach(server, arrivalAt(use, service))
+  }
+  if (door.datagrams) serveDatagrams(door.datagrams, stub)
+}
+
+/** Where a connection to a socket came to. */
+function arrivalAt(
+  use: Exclude<DoorUse, 'names' | 'framed'>,
+  { plan, names }: DoorService,
+): ReadArrival {
+  if (use === 'proxy') return () => 'proxy'
+  return (socket: Socket) => {
+    const ip = parseSystemAddress(socket.localAddress ?? '')
+    const port = use === 'any' ? socket.localPort : use
+    if (ip === undefined || port === undefined) return undefined
+    const address = formatIp(ip)
+    // The sandbox itself, and the resolver, are no place to go to; whatever else there is has been led here.
+    const isHere = classifyIp(ip).kind === 'loopback' && !names.has(address)
+    return isHere || address === plan.stub ? undefined : { ip, port }
+  }
+}
