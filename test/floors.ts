@@ -54,8 +54,11 @@ const FLOORS: Readonly<Record<string, Floor>> = {
   door: {
     floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy'],
     packages: {
+      'dns-packet': ['dns-message.ts'],
       'node:child_process': ['spawn.ts'],
       'node:crypto': ['sidecar-door.ts'],
+      // A type alone: sockets come from who places them.
+      'node:dgram': ['serve-names.ts'],
       'node:fs': ['container-namespace.ts', 'probe-inside.ts', 'sidecar-door.ts'],
       'node:net': ['*'],
       'node:path': ['program-file.ts', 'sidecar-door.ts'],
@@ -163,6 +166,7 @@ const IMPURE =
 
 /** Tests in the folders of unit tests that are named for a behaviour, and not for a source file. */
 const NAMED_FOR_BEHAVIOUR = new Set([
+  'door/name-stub-fuzz.ts',
   'policy/case-book.ts',
   'policy/many-mistakes.ts',
   'policy/oracle-python.ts',

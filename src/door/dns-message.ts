@@ -25,10 +25,10 @@ export const TYPE = { A: 1, PTR: 12, AAAA: 28, OPT: 41, SVCB: 64, HTTPS: 65 } as
 export const CLASS_IN = 1
 
 /** The octets of a datagram that every client takes (RFC 1035 4.2.1). */
-export const PLAIN_DATAGRAM_BYTES = 512
+const PLAIN_DATAGRAM_BYTES = 512
 
 /** The longest datagram that we send to who takes longer ones: what passes everywhere in one piece (DNS flag day 2020). */
-export const MAX_DATAGRAM_BYTES = 1_232
+const MAX_DATAGRAM_BYTES = 1_232
 
 /** The longest message over a stream (RFC 1035 4.2.2). */
 export const MAX_STREAM_BYTES = 65_535

@@ -8,11 +8,6 @@ export class FrameReader {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  /** What came in and is part of no frame yet, in octets. */
-  get waiting(): number {
-    return this.#bytes
-  }
-
   push(chunk: Buffer): void {
     this.#chunks.push(chunk)
     this.#bytes += chunk.length
