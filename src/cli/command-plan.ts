@@ -47,6 +47,7 @@ function renderPlan(plan: PlanDocument): string {
       : []),
     ...(plan.resolve.length > 0 ? [['resolve', plan.resolve.join(', ')] as [string, string]] : []),
     ...(plan.refusal ? [] : [['network', networkText(network)] as [string, string]]),
+    ...transparentRows(plan.transparent),
   ]
   const head = renderTable(rows.map(([key, value]) => [key, escapeControls(value)]))
   const tail = section(
@@ -79,6 +80,23 @@ function networkText(network: PlanDocument['network']): string {
   const { mode, rules, digest, defaulted } = network
   const why = defaulted ? `, since ${defaulted.source} chose the sandbox: ${defaulted.preset}` : ''
   return `${mode}, ${rules} rules, ${digest}${why}`
+}
+
+/** What is reached by programs that know of no proxy, and what is not. */
+function transparentRows(transparent: PlanDocument['transparent']): [string, string][] {
+  if (transparent === null) return []
+  const { ports, addresses, only_by_proxy: rest, taken } = transparent
+  const listed = (all: readonly string[]) =>
+    all.length > 5 ? [...all.slice(0, 5), `${all.length - 5} more`] : all
+  const served = [`ports ${ports.join(', ') || 'none'}`, ...listed(addresses)]
+  const left = [...(rest.ports === '' ? [] : [`ports ${rest.ports}`]), ...listed(rest.addresses)]
+  return [
+    ['unaware', served.join('; ')],
+    ...(left.length > 0 ? [['by proxy', left.join('; ')] as [string, string]] : []),
+    ...(taken && taken.ports.length > 0
+      ? [['taken', `ports ${taken.ports.join(', ')}: ${taken.why}`] as [string, string]]
+      : []),
+  ]
 }
 
 function renderSandbox(sandbox: NonNullable<PlanDocument['sandbox']>): string {

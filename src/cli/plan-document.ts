@@ -1,5 +1,8 @@
+import { portsTakenBy } from '../door/door.ts'
+import { planDoor } from '../door/door-plan.ts'
 import type { EgressError } from '../errors.ts'
 import type { Policy } from '../policy/policy.ts'
+import { formatPorts } from '../policy/ports.ts'
 import type { PlannedRun, PlannedSandbox } from '../sandbox/plan-run.ts'
 
 /** What `plan --json` prints: a stable form of a run that does not run yet. */
@@ -17,6 +20,7 @@ export function planDocument(run: PlannedRun, policy: Policy | undefined) {
     shadowed: shadowedBy(run),
     refusal: refusal ? refusalDocument(refusal) : null,
     network: networkDocument(run, policy),
+    transparent: transparentDocument(run, policy),
     resolve: run.resolve,
     sandbox: sandbox ? sandboxDocument(sandbox) : null,
     nodes: nodes.map(({ id, backend, fallback, words, input }) => ({
@@ -44,6 +48,24 @@ function networkDocument({ decision, network }: PlannedRun, policy: Policy | und
     rules: policy.rules.length,
     digest: policy.digest,
     defaulted: network.defaulted ?? null,
+  }
+}
+
+/** What programs reach that know of no proxy; null: nothing is sealed. */
+function transparentDocument({ sandbox, network }: PlannedRun, policy: Policy | undefined) {
+  const isSealed = sandbox?.door === 'netns' || sandbox?.door === 'sidecar'
+  if (!isSealed || network.kind === 'open' || policy === undefined) return null
+  const plan = planDoor(policy)
+  const { whyTakesPorts: why } = sandbox
+  return {
+    ports: plan.ports,
+    addresses: plan.routes.map(({ cidr }) => cidr),
+    synthetic_range: plan.range,
+    only_by_proxy: {
+      ports: formatPorts(plan.onlyByProxy.ports),
+      addresses: plan.onlyByProxy.addresses,
+    },
+    taken: why === undefined ? null : { ports: portsTakenBy(plan), why },
   }
 }
 

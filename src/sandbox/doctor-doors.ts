@@ -3,6 +3,7 @@ import { isRootless } from '../door/container-namespace.ts'
 import type { ContainerRuntime } from '../door/container-runtime.ts'
 import { EgressError } from '../errors.ts'
 import { compilePolicy } from '../policy/compile.ts'
+import { parsePolicy } from '../policy/parse.ts'
 import { holderSpec } from './container-spec.ts'
 import { type Check, pass, warn } from './doctor-check.ts'
 import type { Driver, ImageInfo } from './driver.ts'
@@ -61,31 +62,41 @@ async function checkDoor(kind: (typeof DOORS)[number], question: DoorQuestion): 
   if (question.image === undefined) {
     return pass(name, 'what it needs is here; it was not tried')
   }
-  const why = await tried(kind, question, question.image)
-  return why === undefined
-    ? pass(name, 'placed and proven')
-    : warn(name, why, kind === 'netns' ? 'take --door sidecar' : 'take --door netns')
+  const { problem, missing } = await tried(kind, question, question.image)
+  const other = kind === 'netns' ? 'take --door sidecar' : 'take --door netns'
+  if (problem !== undefined) return warn(name, problem, other)
+  if (missing === undefined) return pass(name, 'placed and proven')
+  const text = `placed and proven, but servers of the sandbox cannot listen on ports that the policy allows, such as 443: ${missing}`
+  return warn(name, text, kind === 'netns' ? 'install iptables and iproute2' : other)
 }
 
-/** Tries a door, and looks that nothing of it is left. Answers what is wrong. */
+interface Trial {
+  /** What is wrong. */
+  readonly problem?: string
+  /** Why a door that works takes ports from the sandbox. */
+  readonly missing?: string
+}
+
+/** Tries a door, and looks that nothing of it is left. */
 async function tried(
   kind: (typeof DOORS)[number],
   question: DoorQuestion,
   image: ImageInfo,
-): Promise<string | undefined> {
+): Promise<Trial> {
   const teardown = new Teardown()
-  const why = await tryDoor(kind, question, image, teardown)
+  const trial = await tryDoor(kind, question, image, teardown)
   const left = await teardown.run()
-  return left.length > 0 ? `${why ?? 'it works'}; left behind: ${left.join(', ')}` : why
+  if (left.length === 0) return trial
+  return { problem: `${trial.problem ?? 'it works'}; left behind: ${left.join(', ')}` }
 }
 
-/** Places a door and proves it. Answers why it cannot be. */
+/** Places a door and proves it. */
 async function tryDoor(
   kind: (typeof DOORS)[number],
   { host, runtime, driver, sidecarImage, timeoutMs, end }: DoorQuestion,
   image: ImageInfo,
   teardown: Teardown,
-): Promise<string | undefined> {
+): Promise<Trial> {
   const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), end])
   const id = `doctor-${randomBytes(6).toString('hex')}`
   const name = containerName(id)
@@ -108,17 +119,19 @@ async function tryDoor(
     )
     stop = () => container.stop()
     const tools = { host, runtime, emit: () => undefined, handle: { record: { id } } }
-    const policy = compilePolicy({ mode: 'allowlist', rules: [] })
-    await openDoor(
+    // With a port to serve, so that it shows whether the system lets it.
+    const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
+    const policy = compilePolicy({ mode: 'allowlist', rules })
+    const { missing } = await openDoor(
       { door: kind, sidecarImage },
       tools,
       { container, scratch, policy, teardown },
       signal,
     )
-    return undefined
+    return missing === undefined ? {} : { missing }
   } catch (error) {
-    if (signal.aborted) return `it was not there after ${timeoutMs / 1000} s`
-    if (error instanceof EgressError) return error.message
+    if (signal.aborted) return { problem: `it was not there after ${timeoutMs / 1000} s` }
+    if (error instanceof EgressError) return { problem: error.message }
     throw error
   }
 }

@@ -15,6 +15,7 @@ import { assertBuildable } from './build-image.ts'
 import { type BuildInput, buildTag } from './build-tag.ts'
 import type { ChosenContainer } from './choose-container.ts'
 import { containerSpec, imageUserOf } from './container-spec.ts'
+import { whyTakesPorts } from './door-forecast.ts'
 import type { ImageInfo } from './driver.ts'
 import { runArgs } from './drivers/docker-args.ts'
 import { splitEnvironment } from './env-file.ts'
@@ -64,6 +65,8 @@ export interface PlannedSandbox {
   readonly denied: readonly { readonly source: string; readonly names: readonly string[] }[]
   /** The door that is tried first; undefined: the network is open. */
   readonly door: DoorKind | undefined
+  /** Why that door takes the ports of the policy from the sandbox's own servers; undefined: it does not. */
+  readonly whyTakesPorts: string | undefined
   readonly phases: readonly Phase[]
   readonly memoryBytes: number
   readonly pidsLimit: number
@@ -226,13 +229,15 @@ export function describeSandbox(
   const layers = plannedLayers(request, layout, repositoryEnv)
   const { shellFile } = splitEnvironment(mergeLayers(layers))
   for (const { user } of postCreate) assertReadable(shellFile, user, layout.user.user)
+  const door = doorOf(request, host, engine?.runtime)
   return {
     image: { name, from, id: found?.id, build },
     layout,
     hostState: request.hostState,
     environment: plannedEnvironment(request, layers, image, repositoryEnv),
     denied: repositoryEnv?.denied ?? [],
-    door: doorOf(request, host, engine?.runtime),
+    door,
+    whyTakesPorts: whyTakesPorts(door, host),
     phases: Object.values(request.knobs),
     memoryBytes: request.memoryBytes,
     pidsLimit: request.pidsLimit,

@@ -53,6 +53,10 @@ export async function openNetwork(
     return openAdvisory(request, tools, { container, policy }, signal)
   const door = await openDoor(request, tools, { container, scratch, policy, teardown }, signal)
   emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
+  if (door.taken.length > 0) {
+    const ports = door.taken.join(', ')
+    request.say(`warning: servers of the sandbox cannot listen on ${ports}: ${door.missing}`)
+  } else if (door.missing !== undefined) request.say(`warning: ${door.missing}`)
   const lost = door.lost?.then(() => 'the door of the run has ended')
   return { kind: door.kind, proxyUrl: DOOR_URL, ...(lost && { lost }) }
 }
