@@ -57,8 +57,7 @@ const FLOORS: Readonly<Record<string, Floor>> = {
       'dns-packet': ['dns-message.ts'],
       'node:child_process': ['spawn.ts'],
       'node:crypto': ['sidecar-door.ts'],
-      // A type alone: sockets come from who places them.
-      'node:dgram': ['serve-names.ts'],
+      'node:dgram': ['*'],
       'node:fs': ['container-namespace.ts', 'probe-inside.ts', 'sidecar-door.ts'],
       'node:net': ['*'],
       'node:path': ['program-file.ts', 'sidecar-door.ts'],
