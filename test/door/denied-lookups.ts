@@ -34,4 +34,8 @@ void tap.test('the last 1,000 names are remembered', async (t) => {
   t.equal(lookups.begins('n0.test', AAAA), true, 'forgotten')
   t.equal(lookups.begins('n2.test', AAAA), false)
   t.equal(lookups.begins('n1.test', AAAA), true, 'forgotten for the one that came back')
+  t.equal(lookups.begins('n3.test', A), true, 'asked anew, and so the newest')
+  t.equal(lookups.begins('another.test', A), true)
+  t.equal(lookups.begins('n3.test', AAAA), false)
+  t.equal(lookups.begins('n4.test', AAAA), true, 'forgotten')
 })

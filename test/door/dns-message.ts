@@ -69,6 +69,16 @@ void tap.test('what is answered with a code alone', async (t) => {
     ['a pointer behind a label', RCODE.malformed, HEAD, Buffer.of(1, 97, 0xc0, 12), A_IN],
     ['a record that is not there', RCODE.malformed, words(7, 0, 1, 0, 0, 1), name, A_IN],
     ['65,535 records', RCODE.malformed, words(7, 0, 1, 65_535, 65_535, 65_535), name, A_IN, opt],
+    [
+      'a label of another kind in a record',
+      RCODE.malformed,
+      words(7, 0, 1, 0, 0, 1),
+      name,
+      A_IN,
+      Buffer.of(0x40),
+      Buffer.alloc(0x41),
+      words(16, 1, 0, 0, 0),
+    ],
     ['half a record', RCODE.malformed, words(7, 0, 1, 0, 0, 1), name, A_IN, opt.subarray(0, -1)],
     [
       'data beyond the end',
