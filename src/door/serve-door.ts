@@ -1,13 +1,16 @@
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { classifyIp } from '../policy/address-kind.ts'
 import { formatIp } from '../policy/address.ts'
 import type { EgressProxy, ReadArrival } from '../proxy/egress-proxy.ts'
 import { parseSystemAddress } from '../proxy/local-addresses.ts'
 import type { DoorSockets, DoorUse } from './door.ts'
 import type { DoorPlan, OnlyByProxy } from './door-plan.ts'
-import { createNameStub } from './name-stub.ts'
+import { createNameStub, type NameStub } from './name-stub.ts'
 import { serveDatagrams, serveFramedDatagrams, serveStream } from './serve-names.ts'
 import type { SyntheticNames } from './synthetic-names.ts'
+
+/** Connections to the resolver at a time. */
+const MAX_STREAMS = 64
 
 /** What a door is served by, beside the proxy. */
 export interface DoorService {
@@ -37,12 +40,33 @@ export function serveDoor(door: DoorSockets, proxy: EgressProxy, service: DoorSe
     ...(hostname !== undefined && { hostname }),
   })
   for (const { server, use } of door.servers) {
-    if (use === 'names') server.on('connection', (socket) => serveStream(socket, stub))
+    if (use === 'names') serveStreams(server, stub)
     else if (use === 'framed')
       server.on('connection', (socket) => serveFramedDatagrams(socket, stub))
     else proxy.attach(server, arrivalAt(use, service))
   }
   if (door.datagrams) serveDatagrams(door.datagrams, stub)
+}
+
+/** Resolvers ask over TCP one by one: whoever opens more than that has lost count. */
+function serveStreams(server: Server, stub: NameStub): void {
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    socket.on('error', () => undefined)
+    if (open === MAX_STREAMS) {
+      socket.destroy()
+      return
+    }
+    open++
+    socket.once('close', () => open--)
+    serveStream(socket, stub)
+  })
+}
+
+/** A clock that never goes back. */
+export function steady(now: () => number): () => number {
+  let last = -Infinity
+  return () => (last = Math.max(last, now()))
 }
 
 /** Where a connection to a socket came to. */

@@ -8,8 +8,8 @@ export interface AddressNames {
   has(address: string): boolean
   /** The name that it stands for now. */
   nameOf(address: string): string | undefined
-  /** A connection to the name is open, until it is released: the address stays its own. */
-  hold(name: string): void
+  /** A connection to the name is open, until it is released: the address stays its own. False: it has gone already. */
+  hold(name: string): boolean
   release(name: string): void
 }
 

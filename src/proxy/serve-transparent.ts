@@ -60,6 +60,5 @@ function refuseTransparent(client: Socket, refused: Refusal): void {
 function holdName(names: AddressNames | undefined, client: Socket, host: Host): void {
   if (names === undefined || host.kind !== 'name' || client.destroyed) return
   const { name } = host
-  names.hold(name)
-  client.once('close', () => names.release(name))
+  if (names.hold(name)) client.once('close', () => names.release(name))
 }

@@ -83,7 +83,7 @@ export async function openDoor(
 ): Promise<Door> {
   const { container, scratch, policy, teardown } = parts
   const { host, emit } = tools
-  const [{ createEgressProxy }, { planDoor }, { serveDoor }, { SyntheticNames }] =
+  const [{ createEgressProxy }, { planDoor }, { serveDoor, steady }, { SyntheticNames }] =
     await Promise.all([
       import('../proxy/egress-proxy.ts'),
       import('../door/door-plan.ts'),
@@ -91,7 +91,8 @@ export async function openDoor(
       import('../door/synthetic-names.ts'),
     ])
   const plan = planDoor(policy)
-  const names = new SyntheticNames(policy.door.syntheticRange, host.now)
+  const now = steady(host.now)
+  const names = new SyntheticNames(policy.door.syntheticRange, now)
   // What was bound before the policy was read names the usual address.
   scratch.rewrite(RESOLVER_FILE, resolverFile(plan.stub))
   const proxy = createEgressProxy({
@@ -118,7 +119,7 @@ export async function openDoor(
     return []
   })
   const hostname = hostnameOf(request.repository?.engineArgs ?? [])
-  serveDoor(door, proxy, { plan, names, now: host.now, hostname })
+  serveDoor(door, proxy, { plan, names, now, hostname })
   await door.probe()
   return door
 }

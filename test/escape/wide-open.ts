@@ -87,7 +87,9 @@ void tap.test('a container with every right keeps nobody in', { skip: SKIP }, as
 void tap.test('every technique gets out somewhere, or says why it cannot', (t) => {
   const names = TECHNIQUES.map(({ name }) => name)
   t.equal(new Set(names).size, names.length, 'the names are unique')
-  const nowhere = TECHNIQUES.filter((one) => one.advisory !== 'out' && one.open !== 'out')
+  const nowhere = TECHNIQUES.filter(
+    (one) => ![one.advisory, one.open, one.careless].includes('out'),
+  )
   t.ok(nowhere.length * 8 < names.length, `only ${nowhere.length} get out nowhere`)
   t.end()
 })

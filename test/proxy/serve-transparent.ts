@@ -21,8 +21,9 @@ class Names {
   nameOf(address: string): string | undefined {
     return NAMES[address]
   }
-  hold(name: string): void {
+  hold(name: string): boolean {
     this.held.push(name)
+    return true
   }
   release(name: string): void {
     this.held.splice(this.held.indexOf(name), 1)

@@ -16,7 +16,8 @@ import { type Caller, type Desk, type EventRecord, openDesk } from '../sandbox-r
 import { type HostSide, startHostSide, type World } from './far-side.ts'
 import { FILES } from './file-techniques.ts'
 import type { Facts, Technique } from './technique.ts'
-import { commandOf, WELCOMED } from './techniques.ts'
+import { commandOf, WELCOMED, WELCOMED_UNAWARE } from './techniques.ts'
+import { DISTURBING } from './unaware-techniques.ts'
 
 const PROGRAM = path.join(import.meta.dirname, 'with-resolver.js')
 const INSIDE = path.join(import.meta.dirname, 'inside.js')
@@ -39,6 +40,10 @@ export interface BatteryPlace {
   /** `host_state:` of the workflow. */
   readonly hostState?: 'auto'
   readonly techniques: readonly Technique[]
+  /** The policy, as YAML on one line. Default: the allowed name, and those that lead inside. */
+  readonly network?: string
+  /** More words for `run`. */
+  readonly args?: readonly string[]
   /** Looks at the run when all has been tried, and before it ends. */
   readonly whileItRuns?: (blocked: readonly EventData<'network_blocked'>[]) => void
 }
@@ -86,7 +91,7 @@ export async function runBattery(t: Test, place: BatteryPlace): Promise<Battery>
   if (caller) chownSync(lookups, caller.uid, caller.gid)
   const args = ['--door', place.door, '--sidecar-image', PROJECT_IMAGE]
   const resolve = ['--resolve', `allowed.test:${world.address}`]
-  const running = desk.start(['run', ...args, ...resolve, 'workflow.yaml'], {
+  const running = desk.start(['run', ...args, ...resolve, ...(place.args ?? []), 'workflow.yaml'], {
     program: PROGRAM,
     env: { NAMES: JSON.stringify(namesOf(world)), LOOKUPS: lookups },
   })
@@ -102,7 +107,9 @@ export async function runBattery(t: Test, place: BatteryPlace): Promise<Battery>
   return {
     events: readFileSync(events, 'utf8'),
     attempts: techniques.map(({ name }) => attemptOf(all, name)),
-    welcomed: WELCOMED.map(({ name }) => attemptOf(all, name)),
+    welcomed: [...WELCOMED, ...(isSealed ? WELCOMED_UNAWARE : [])].map(({ name }) =>
+      attemptOf(all, name),
+    ),
     outside: (await world.contacts()).slice(heard),
     host: await host.contacts(),
     lookups: readFileSync(lookups, 'utf8').split('\n').slice(0, -1),
@@ -172,6 +179,8 @@ export function factsOf(known: {
   }
 }
 
+const NETWORK = '{ rules: [allowed.test, "**.inside.test:*"] }'
+
 /** Writes what runs inside, and the workflow that runs it. */
 function writePlan(desk: Desk, place: BatteryPlace, facts: Facts): void {
   writeInside(desk, place, facts, place.whileItRuns !== undefined)
@@ -180,7 +189,7 @@ function writePlan(desk: Desk, place: BatteryPlace, facts: Facts): void {
 sandbox:
   image: ${TEST_IMAGE}
   host_state: ${place.hostState ?? 'none'}
-${user}  network: { rules: [allowed.test, "**.inside.test:*"] }
+${user}  network: ${place.network ?? NETWORK}
 nodes: [{ id: all, command: [node, inside.mjs] }]
 `
   writeFileSync(path.join(desk.workspace, 'workflow.yaml'), workflow)
@@ -194,15 +203,22 @@ export function writeInside(
   waits: boolean,
 ): void {
   const isFile = new Set(FILES)
+  const isLast = new Set(DISTURBING)
+  const isSealed = facts.METADATA !== world.address
+  const welcomed = isSealed ? [...WELCOMED, ...WELCOMED_UNAWARE] : WELCOMED
   const commands = (list: readonly Pick<Technique, 'name' | 'by' | 'script'>[]) =>
     Object.fromEntries(list.map((one) => [one.name, commandOf(one)]))
   const plan = {
     facts,
     mark: world.mark,
     waits,
-    commands: commands([...WELCOMED, ...techniques.filter((one) => !isFile.has(one))]),
+    commands: commands([
+      ...welcomed,
+      ...techniques.filter((one) => !isFile.has(one) && !isLast.has(one)),
+    ]),
     // They get into each other's way.
     inOrder: commands(techniques.filter((one) => isFile.has(one))),
+    last: commands(techniques.filter((one) => isLast.has(one))),
   }
   spawnSync('git', ['init', '-q', desk.workspace])
   writeFileSync(path.join(desk.workspace, 'plan.json'), JSON.stringify(plan))

@@ -23,6 +23,8 @@ export function assertSealed(t: Test, door: 'netns' | 'sidecar', battery: Batter
     [
       ['HTTP', 'welcome\n'],
       ['TLS', 'welcome\n'],
+      ['HTTP, unaware', 'welcome\n'],
+      ['TLS, unaware', 'welcome\n'],
     ],
     'what is allowed is reached',
   )

@@ -21,6 +21,8 @@ export interface Technique {
   readonly advisory: Expected
   /** In a privileged container with a proxy that allows everything. */
   readonly open: Expected
+  /** Behind a door whose policy denies next to nothing. Default: it cannot even there. */
+  readonly careless?: 'out'
 }
 
 /** What techniques know, as environment variables. */

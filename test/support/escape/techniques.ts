@@ -3,9 +3,17 @@ import { FILES } from './file-techniques.ts'
 import { KERNEL } from './kernel-techniques.ts'
 import { PROXIED } from './proxied-techniques.ts'
 import { NODE_PRELUDE, type Technique } from './technique.ts'
+import { DISTURBING, UNAWARE } from './unaware-techniques.ts'
 
 /** All techniques. Their names are unique. */
-export const TECHNIQUES: readonly Technique[] = [...DIRECT, ...PROXIED, ...KERNEL, ...FILES]
+export const TECHNIQUES: readonly Technique[] = [
+  ...DIRECT,
+  ...PROXIED,
+  ...UNAWARE,
+  ...KERNEL,
+  ...FILES,
+  ...DISTURBING,
+]
 
 /** What has to work in every run: a network that is broken is no seal. */
 export const WELCOMED: readonly Pick<Technique, 'name' | 'by' | 'script'>[] = [
@@ -14,6 +22,20 @@ export const WELCOMED: readonly Pick<Technique, 'name' | 'by' | 'script'>[] = [
     name: 'TLS',
     by: 'sh',
     script: 'curl -s --max-time 5 --cacert ca.pem https://allowed.test/allowed',
+  },
+]
+
+/** What has to work past the proxy port in every sealed run. */
+export const WELCOMED_UNAWARE: typeof WELCOMED = [
+  {
+    name: 'HTTP, unaware',
+    by: 'sh',
+    script: "curl -s --max-time 5 --noproxy '*' http://allowed.test/allowed",
+  },
+  {
+    name: 'TLS, unaware',
+    by: 'sh',
+    script: "curl -s --max-time 5 --noproxy '*' --cacert ca.pem https://allowed.test/allowed",
   },
 ]
 
