@@ -207,15 +207,15 @@ function exit(why: string): never {
 }
 
 /** Opens the door; answers why it cannot be. */
-async function open(plan: DoorPlan, mayConfigure: boolean): Promise<DoorSockets | string> {
+async function open(plan: DoorPlan): Promise<DoorSockets | string> {
   try {
-    return wayOut() ?? (await openInside(plan, { mayConfigure, env: process.env }))
+    return wayOut() ?? (await openInside(plan, { mayConfigure: true, env: process.env }))
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
 }
 
-/** Becomes the caller, for good: from then on it holds nothing that the caller does not. */
+/** Becomes somebody else for good, who may do nothing to the namespace. */
 function become(uid: number, gid: number): void {
   process.setgroups?.([])
   process.setgid?.(gid)
@@ -226,8 +226,8 @@ function become(uid: number, gid: number): void {
 const [, , planText = '', uid, gid] = process.argv
 const plan = JSON.parse(planText) as DoorPlan
 // Connections that come before it serves them wait in the system.
-const door = open(plan, Number(uid) !== 0)
+const door = open(plan)
 void door.then((opened) => {
-  if (Number(uid) !== 0) become(Number(uid), Number(gid))
+  become(Number(uid), Number(gid))
   new Relay(plan).start(opened)
 })

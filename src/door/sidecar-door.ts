@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, lstatSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import { runtimeCommand } from './container-runtime.ts'
@@ -10,6 +10,8 @@ import type { RunResult } from './spawn.ts'
 
 /** Where the relay is in the project's own image. */
 const RELAY_PROGRAM = '/app/dist/program/relay-program.cjs'
+/** Who carries for root: the user of the project's image. */
+const CARRIER = 65_532
 /** The longest path of a unix socket, in bytes. */
 const MAX_SOCKET_PATH = 107
 /** How long a relay whose container has started may take to be there, in milliseconds. */
@@ -39,6 +41,11 @@ export async function placeSidecarDoor(site: DoorSite): Promise<Door> {
     },
   )
   chmodSync(socketPath, 0o600)
+  const carrier = carrierOf(site)
+  if (site.user.uid === 0) {
+    // The folder that it is in lets no other process of that number come here.
+    for (const one of [site.directory, socketPath]) chownSync(one, carrier.uid, carrier.gid)
+  }
   // Never that of another door: this one is removed by it, whatever becomes of the placing.
   const name = `iterion-egress-door-${randomBytes(8).toString('hex')}`
   const closeAll = async () => {
@@ -97,20 +104,26 @@ function sidecarDoor(
   }
 }
 
+/** Who the relay becomes: the caller, or for root somebody who is nobody else. */
+function carrierOf({ user }: DoorSite): { readonly uid: number; readonly gid: number } {
+  return user.uid === 0 ? { uid: CARRIER, gid: CARRIER } : user
+}
+
 /** The relay's arguments for `run`, from the options to the program. */
 function relayArgs(site: DoorSite, name: string): string[] {
-  const { uid, gid } = site.user
+  const { uid, gid } = carrierOf(site)
   // A comma in the path would end the field.
   const source = `"source=${site.directory.replaceAll('"', '""')}"`
   return [
     '--rm',
     `--name=${name}`,
     `--network=container:${site.containerId}`,
-    // It sets rules for the addresses of the sandbox, and then becomes the caller for good. The caller's own socket keeps
-    // root out that has no more than this; and a caller who is root is never anything else, and gets none of it.
-    ...(uid === 0 ? [] : ['--cap-add=NET_ADMIN', '--cap-add=SETUID', '--cap-add=SETGID']),
+    // It sets rules for the addresses of the sandbox, and then becomes the carrier for good, without any of this.
     '--user=0:0',
     '--cap-drop=ALL',
+    '--cap-add=NET_ADMIN',
+    '--cap-add=SETUID',
+    '--cap-add=SETGID',
     '--security-opt=no-new-privileges',
     '--read-only',
     '--pids-limit=64',

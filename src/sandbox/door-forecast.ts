@@ -10,9 +10,6 @@ const SYSTEM_FOLDERS = '/usr/sbin:/sbin'
  * it would not, as far as can be told before it is placed.
  */
 export function whyTakesPorts(door: DoorKind | undefined, host: SandboxHost): string | undefined {
-  if (door === 'sidecar') {
-    return host.user.uid === 0 ? 'the relay of root may set no rules; take --door netns' : undefined
-  }
   if (door !== 'netns') return undefined
   const PATH = `${host.env['PATH'] ?? ''}:${SYSTEM_FOLDERS}`
   const isThere = findOnPath('iptables-restore', { ...host, env: { ...host.env, PATH } })
