@@ -19,6 +19,7 @@ const bundle = await rolldown({
     'serve-worker': path.join(dist, 'cli/serve-worker.js'),
     'netns-helper': path.join(dist, 'door/netns-helper.js'),
     'relay-program': path.join(dist, 'door/relay-program.js'),
+    'wrap-helper': path.join(dist, 'door/wrap-helper.js'),
   },
   platform: 'node',
   // Some packages have a form for every loader there ever was, which no bundler can read, and a plain one.

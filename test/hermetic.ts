@@ -6,12 +6,16 @@ import { sourceFiles } from './support/page.ts'
 // sources are read; hermetic-run.ts makes runs with every seam recorded.
 
 /** Programs of their own: they run in a namespace or a container, and have nobody to be given anything by. */
-const OWN_PROGRAMS = new Set(['door/netns-helper.ts', 'door/relay-program.ts'])
+const OWN_PROGRAMS = new Set([
+  'door/netns-helper.ts',
+  'door/relay-program.ts',
+  'door/wrap-helper.ts',
+])
 
 /** What of `process` may be used, and where: nothing that tells about its surroundings. */
 const OF_PROCESS: Readonly<Record<string, readonly string[]>> = {
   // The program that runs this one runs the helper too.
-  execPath: ['door/netns-door.ts'],
+  execPath: ['door/netns-door.ts', 'door/process-seal.ts'],
   // Of a child that the spawner started.
   kill: ['door/spawn.ts'],
 }

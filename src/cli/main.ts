@@ -6,7 +6,7 @@ import type { Io } from './io.ts'
 import { packageVersion } from './package-version.ts'
 import { addPolicyOptions, collect, JSON_HELP, RESOLVE_HELP } from './policy-flags.ts'
 import { renderError, renderJsonError, toEgressError } from './render.ts'
-import { addForecastCommands, addRunCommands } from './run-commands.ts'
+import { addForecastCommands, addRunCommands, RUN_EXIT_HELP } from './run-commands.ts'
 
 export type { Io } from './io.ts'
 
@@ -40,7 +40,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 }
 
 /** Commands that are told what to run. */
-const TAKES_COMMAND = new Set(['run', 'plan', 'doctor'])
+const TAKES_COMMAND = new Set(['run', 'wrap', 'plan', 'doctor'])
 
 /** What stands behind their `--` is the command's own, and none of this program's options. */
 function splitCommand(argv: readonly string[]): {
@@ -69,7 +69,7 @@ function commanderExit(io: Io, argv: readonly string[], error: CommanderError): 
 
 /** Commands whose exit codes are those of what they run. */
 function runsPrograms([command]: readonly string[]): boolean {
-  return command === 'run' || command === 'resume'
+  return command === 'run' || command === 'resume' || command === 'wrap'
 }
 
 function createProgram(
@@ -177,6 +177,7 @@ function createProgram(
     })
 
   addRunCommands(program, io, command, finish)
+  addWrapCommand(program, io, command, finish)
   addForecastCommands(program, io, command, finish)
 
   program
@@ -188,6 +189,32 @@ function createProgram(
       finish(runSchema(io, name))
     })
   return program
+}
+
+/** The command that seals one program of this machine. */
+function addWrapCommand(
+  program: Command,
+  io: Io,
+  command: readonly string[] | undefined,
+  finish: (code: number) => void,
+): void {
+  addPolicyOptions(
+    program
+      .command('wrap')
+      .description('seal a program of this machine; hostile code belongs in run')
+      .usage('[options] -- <command>'),
+  )
+    .option('--resolve <map>', RESOLVE_HELP, collect, [])
+    .option('--audit', 'say at the end what was allowed and denied, on standard error')
+    .option('--events <file>', 'write events as JSON lines')
+    .option('--user <name>', 'for root: who the command runs as (default: nobody)')
+    .option('--as-root', 'for root: the command stays root, which can walk out by files')
+    .option('--json', 'print the audit, or the failure, as JSON on standard error')
+    .addHelpText('after', RUN_EXIT_HELP)
+    .action(async (options) => {
+      const { runWrap } = await import('./command-wrap.ts')
+      finish(await runWrap(io, command, options))
+    })
 }
 
 /** The description with choices and default; that a list starts empty needs no words. */

@@ -9,7 +9,8 @@ Exit codes: 0 it would start, 1 it would not, 2 usage.`
 const DOCTOR_EXIT_HELP = `
 Exit codes: 0 no check failed, 1 one did, 2 usage.`
 
-const RUN_EXIT_HELP = `
+/** The exit codes of what runs programs. */
+export const RUN_EXIT_HELP = `
 Exit codes: the command's own, 128+N for signal N, 125 for everything that is not the command's.`
 
 /** The commands that make, show and end runs. */

@@ -92,7 +92,7 @@ const data = {
     names: z.array(z.string()).describe('The variables that were taken out; never their values.'),
   }),
   sandbox_network_sealed: z.strictObject({
-    door: z.enum(['netns', 'sidecar']),
+    door: z.enum(['netns', 'sidecar', 'process']),
     strength: z.enum(['container', 'process']),
   }),
   sandbox_network_advisory: z.strictObject({

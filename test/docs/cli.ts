@@ -23,6 +23,7 @@ void tap.test('the help in docs/cli.md is what the commands print', async (t) =>
     'presets list',
     'presets show',
     'run',
+    'wrap',
     'plan',
     'doctor',
     'resume',

@@ -45,7 +45,7 @@ export function asOrdinaryUser(): readonly [string, ...string[]] {
 }
 
 /** A copy of the program that everybody can read. */
-function copyProgram(t: Test): string {
+export function copyProgram(t: Test): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'program-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   execFileSync(process.execPath, [path.join(ROOT, 'scripts/image-context.js'), folder])

@@ -1,0 +1,124 @@
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { EgressError } from '../errors.ts'
+
+/** Where the sockets of the system's services are. It is covered first. */
+const RUN = '/run'
+
+/** Where the files lie that are bound over the host's, inside the seal. */
+export const SEAL_FOLDER = `${RUN}/iterion-egress`
+
+/** What is bound over a socket. */
+export const EMPTY_FILE = `${SEAL_FOLDER}/empty`
+
+/** The most sockets that are covered one by one. Each takes a mount. */
+const MAX_SOCKETS = 500
+
+/** What of the host's files is covered inside a seal. */
+export interface SealPlaces {
+  /** The folder that is covered first. */
+  readonly run: string
+  /** The file that names the resolver, as its links lead to it; undefined: there is none. */
+  readonly resolv: string | undefined
+  /** The file that says where names come from; undefined: this system has none. */
+  readonly nsswitch: string | undefined
+  readonly hosts: string | undefined
+  /** Further folders that are covered by empty ones. */
+  readonly folders: readonly string[]
+  /** Sockets elsewhere, each covered by an empty file. */
+  readonly sockets: readonly string[]
+}
+
+/**
+ * What has to be covered on this machine: every folder that services have their sockets in, and each socket that has a
+ * name elsewhere (agents, terminal multiplexers, editors, databases, engines of a user's own).
+ *
+ * A socket outlives the namespaces of a network: whoever can open its file speaks with a process that has the host's.
+ *
+ * @param runtimeFolder `XDG_RUNTIME_DIR`
+ * @param kept folders that have to stay: the one that the command works in
+ * @throws {EgressError} SANDBOX_DOOR_FAILED if one of those would be covered, or if there are too many sockets
+ */
+export function findSealPlaces(
+  runtimeFolder: string | undefined,
+  kept: readonly string[],
+): SealPlaces {
+  const folders = foldersToCover(runtimeFolder)
+  for (const folder of [RUN, ...folders]) {
+    const lost = kept.find((one) => isBelow(one, folder))
+    if (lost !== undefined) {
+      throw new EgressError(
+        'SANDBOX_DOOR_FAILED',
+        `${lost} is not there inside: ${folder} is covered, since services have their sockets there; work in another folder`,
+      )
+    }
+  }
+  const sockets = namedSockets(readFileSync('/proc/self/net/unix', 'utf8')).flatMap((socket) => {
+    const place = socketAt(socket)
+    const isCovered =
+      place === undefined || [RUN, ...folders].some((folder) => isBelow(place, folder))
+    return isCovered ? [] : [place]
+  })
+  if (sockets.length > MAX_SOCKETS) {
+    throw new EgressError(
+      'SANDBOX_DOOR_FAILED',
+      `there are ${sockets.length} sockets outside ${RUN}; at most ${MAX_SOCKETS} are covered`,
+    )
+  }
+  return {
+    run: RUN,
+    resolv: endOfLinks('/etc/resolv.conf'),
+    nsswitch: endOfLinks('/etc/nsswitch.conf'),
+    hosts: endOfLinks('/etc/hosts'),
+    folders,
+    sockets: [...new Set(sockets)],
+  }
+}
+
+/**
+ * The names of the sockets of a system.
+ *
+ * @param text its /proc/net/unix. A name that starts with `@` is of the namespace of its network, and not a file.
+ */
+export function namedSockets(text: string): readonly string[] {
+  const names = text.split('\n').map((line) => /^\S+: (?:\S+ +){6}(\/.*)$/.exec(line)?.[1])
+  return [...new Set(names.filter((name) => name !== undefined))]
+}
+
+function foldersToCover(runtimeFolder: string | undefined): readonly string[] {
+  const given = runtimeFolder !== undefined && path.isAbsolute(runtimeFolder) ? runtimeFolder : RUN
+  const found = ['/var/run', '/tmp/.X11-unix', given]
+    .filter((folder) => existsSync(folder))
+    .map((folder) => realpathSync(folder))
+  return [...new Set(found)].filter(
+    (folder) =>
+      !isBelow(folder, RUN) &&
+      !found.some((other) => other !== folder && isBelow(folder, other)) &&
+      statSync(folder).isDirectory(),
+  )
+}
+
+/** Where a socket is; undefined if nobody here can reach it: then neither can the command. */
+function socketAt(name: string): string | undefined {
+  try {
+    const place = realpathSync(name)
+    return statSync(place).isSocket() ? place : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Where a file is, also if its last link leads nowhere yet; undefined if there is none. */
+function endOfLinks(file: string): string | undefined {
+  try {
+    return realpathSync(file)
+  } catch {
+    if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return undefined
+    const end = path.join(path.dirname(file), readlinkSync(file))
+    return isBelow(end, RUN) ? end : undefined
+  }
+}
+
+function isBelow(file: string, folder: string): boolean {
+  return file === folder || file.startsWith(folder === '/' ? folder : `${folder}/`)
+}

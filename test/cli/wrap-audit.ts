@@ -1,0 +1,45 @@
+import tap from 'tap'
+import { WrapAudit } from '../../src/cli/wrap-audit.ts'
+import { NOW, policyOf } from '../support/policy-of.ts'
+
+const POLICY = policyOf(['allowed.test'])
+
+function blocked(host: string, port: number, reason: string) {
+  const data = { host, port, reason, via: 'connect', generation: 1 } as const
+  return { type: 'network_blocked', data } as const
+}
+
+void tap.test('what was denied is counted, with the rule that would allow it', async (t) => {
+  const audit = new WrapAudit()
+  const table: readonly (readonly [string, number, string, string | undefined])[] = [
+    ['denied.test', 443, 'no-rule', '"denied.test:443"'],
+    ['looked-up.test', 0, 'no-rule', '"looked-up.test"'],
+    ['allowed.test', 22, 'port', '"allowed.test:22"'],
+    ['2001:db8::1', 443, 'ip-literal', '"[2001:db8::1]:443"'],
+    ['allowed.test', 443, 'sni', undefined],
+    ['\\x00', 0, 'bad-target', undefined],
+  ]
+  for (const [host, port, reason] of table) audit.record(blocked(host, port, reason))
+  audit.record(blocked('denied.test', 443, 'no-rule'))
+  const { lines, rules } = audit.report(POLICY, NOW)
+  t.equal(lines.length, table.length)
+  t.match(lines[0], { host: 'denied.test', times: 2 })
+  t.strictSame(
+    rules,
+    table.flatMap(([, , , rule]) => rule ?? []),
+  )
+  t.match(audit.render(POLICY, NOW), /denied +looked-up\.test +- +1 +no-rule\n/)
+})
+
+void tap.test('it is bounded, and says so', async (t) => {
+  const audit = new WrapAudit()
+  for (let i = 0; i < 1_005; i++) audit.record(blocked(`n${i}.test`, 443, 'no-rule'))
+  t.equal(audit.report(POLICY, NOW).lines.length, 1_000)
+  t.match(audit.render(POLICY, NOW), /\nand 5 more\n/)
+})
+
+void tap.test('nothing asked is said in words', async (t) => {
+  const audit = new WrapAudit()
+  audit.record({ type: 'internal_error', data: { message: 'x' } })
+  t.equal(audit.render(POLICY, NOW), 'iterion-egress: nothing was asked of the network\n')
+})

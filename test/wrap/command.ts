@@ -1,0 +1,163 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import tap from 'tap'
+import { openHttpUpstream } from '../support/upstream.ts'
+import { ordinaryUser } from '../support/users.ts'
+import { NO_WRAP, openWrapDesk, outsideWords, type WrapCaller } from '../support/wrap.ts'
+
+// What a command sees of itself: it is the caller's, with the caller's streams and folder, and goes out by the door alone.
+
+const CALLERS: readonly WrapCaller[] = ['user', 'root']
+const NOBODY = 65534
+
+/** Programs that heed the variables, each asking for a page. */
+const CLIENTS: readonly (readonly [string, readonly string[]])[] = [
+  ['curl', ['curl', '-sS', '-f', 'http://allowed.test/']],
+  [
+    'python',
+    [
+      '/usr/bin/python3',
+      '-c',
+      'import urllib.request as u; print(u.urlopen("http://allowed.test/").read().decode(), end="")',
+    ],
+  ],
+  [
+    'node',
+    [
+      process.execPath,
+      '-e',
+      `const { HTTP_PROXY } = process.env
+require('node:http').get(HTTP_PROXY, { path: 'http://allowed.test/', headers: { host: 'allowed.test' } }, (answer) => answer.pipe(process.stdout))`,
+    ],
+  ],
+]
+
+void tap.test('programs reach what is allowed', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const { port } = await openHttpUpstream(t)
+  for (const caller of CALLERS) {
+    for (const [what, command] of CLIENTS) {
+      const result = await desk.run(caller, outsideWords('allowed.test', port), command)
+      t.strictSame(result, { code: 0, stdout: 'ok', stderr: '' }, `${what} of ${caller}`)
+    }
+  }
+})
+
+void tap.test('what is denied says why, and the audit sums it up', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const { port } = await openHttpUpstream(t)
+  const events = path.join(desk.folder, 'events.jsonl')
+  const script = `curl -s http://allowed.test/; curl -s http://allowed.test/ >/dev/null
+curl -s -o /dev/null -w ' %{http_connect}' https://denied.test/; curl -s -o /dev/null -w ' %{http_code}' http://192.0.2.7/; exit 3`
+  const words = [...outsideWords('allowed.test', port), '--audit', '--events', events]
+  const { code, stdout, stderr } = await desk.run('user', words, ['sh', '-c', script])
+  t.equal(code, 3)
+  t.equal(stdout, 'ok 403 403')
+  t.equal(
+    stderr,
+    `iterion-egress: what was asked of the network
+verdict  host          port  times  rule or reason
+allowed  allowed.test  80    2      allowed.test
+denied   denied.test   443   1      no-rule
+denied   192.0.2.7     80    1      special-address
+these rules would allow what was denied:
+  - "denied.test:443"
+  - "192.0.2.7:80"
+`,
+  )
+  const records = readFileSync(events, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { type: string; data: object })
+  t.match(records, [
+    { type: 'policy_loaded' },
+    { type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } },
+    { type: 'network_allowed', data: { host: 'allowed.test' } },
+  ])
+  t.equal(records.filter(({ type }) => type === 'network_blocked').length, 2)
+  const json = await desk.run('user', ['--mode', 'allowlist', '--audit', '--json'], ['true'])
+  t.strictSame(JSON.parse(json.stderr), { audit: { lines: [], rules: [] } })
+})
+
+void tap.test('uid, groups, folder and files are the caller’s', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const { uid, gid } = ordinaryUser()
+  const policy = ['--mode', 'allowlist']
+  const script =
+    'id -u; id -g; pwd; touch made; echo out; echo err >&2; echo "$A|$PWD|$OLDPWD|$name"'
+  const env = { A: 'a b\nc', name: 'kept', DISPLAY: ':0', SSH_AUTH_SOCK: '/tmp/agent' }
+  const { stdout, stderr } = await desk.run('user', policy, ['sh', '-c', script], { env })
+  t.equal(stdout, `${uid}\n${gid}\n${desk.folder}\nout\na b\nc|${desk.folder}||kept\n`)
+  t.equal(stderr, 'err\n')
+  t.match(statSync(path.join(desk.folder, 'made')), { uid, gid })
+  const variables = await desk.run('user', policy, ['env'], { env })
+  t.notMatch(variables.stdout, /DISPLAY|SSH_AUTH_SOCK|_iterion/)
+  t.match(variables.stdout, /^HTTPS_PROXY=http:\/\/127.0.0.1:3128$/m)
+})
+
+void tap.test(
+  'root’s command is somebody else, unless it is meant',
+  { skip: NO_WRAP },
+  async (t) => {
+    const desk = openWrapDesk(t)
+    const { uid, gid, name } = ordinaryUser()
+    const policy = ['--mode', 'allowlist']
+    const who = [
+      'sh',
+      '-c',
+      'id -u; id -g; echo $HOME; cat /etc/shadow >/dev/null 2>&1 && echo root; :',
+    ]
+    const nobody = await desk.run('root', policy, who)
+    t.strictSame(nobody, { code: 0, stdout: `${NOBODY}\n${NOBODY}\n/nonexistent\n`, stderr: '' })
+    const named = await desk.run('root', [...policy, '--user', name], who)
+    t.match(named.stdout, `${uid}\n${gid}\n/home/${name}\n`)
+    const root = await desk.run('root', [...policy, '--as-root'], who)
+    t.equal(root.stdout, '0\n0\n/root\nroot\n')
+    t.match(root.stderr, /^iterion-egress: warning: --as-root: .*root can walk out/)
+    for (const [caller, words, why] of [
+      ['root', ['--user', 'root'], /--as-root says that it is meant/],
+      ['root', ['--user', 'no-such-user'], /there is no such user/],
+      ['root', ['--user', '--help'], /no name of a user/],
+      ['root', ['--user', name, '--as-root'], /either/],
+      ['user', ['--user', name], /for root/],
+      ['user', ['--as-root'], /for root/],
+    ] as const) {
+      const { code, stderr } = await desk.run(caller, [...policy, ...words], ['touch', 'ran'])
+      t.equal(code, 125, words.join(' '))
+      t.match(stderr, why)
+    }
+    t.throws(() => statSync(path.join(desk.folder, 'ran')))
+  },
+)
+
+void tap.test('the exit code is the command’s, or 125', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  writeFileSync(path.join(desk.folder, 'no-program'), '')
+  const policy = ['--mode', 'allowlist']
+  for (const [command, expected] of [
+    [['true'], 0],
+    [['sh', '-c', 'exit 42'], 42],
+    [['sh', '-c', 'exit 125'], 125],
+    [['sh', '-c', 'kill -TERM $$'], 143],
+    [['sh', '-c', 'kill -KILL $$'], 137],
+    [['/no/such/program'], 127],
+    [['./no-program'], 126],
+  ] as const) {
+    const { code, stderr } = await desk.run('user', policy, command)
+    t.equal(code, expected, `${command.join(' ')} ${stderr}`)
+  }
+  for (const [words, more, why] of [
+    [[], {}, /name a policy/],
+    [['--rule', 'http://a.test'], {}, /--rule/],
+    [['--policy', 'missing.yaml'], {}, /missing\.yaml/],
+    [['--nonsense'], {}, /unknown option/],
+    [policy, { cwd: '/run' }, /\/run is not there inside/],
+    [policy, { env: { PATH: '/nowhere' } }, /unshare is missing: it comes with util-linux/],
+  ] as const) {
+    const { code, stdout, stderr } = await desk.run('user', words, ['echo', 'ran'], more)
+    t.strictSame({ code, stdout }, { code: 125, stdout: '' }, stderr)
+    t.match(stderr, why)
+  }
+  const json = await desk.run('user', ['--json'], ['true'])
+  t.match(JSON.parse(json.stderr), { error: { code: 'USAGE' } })
+})
