@@ -2,7 +2,7 @@ import { constants as osConstants } from 'node:os'
 import { DOOR_HOST, DOOR_PORT } from '../door/door.ts'
 import { planDoor } from '../door/door-plan.ts'
 import { type ProcessSeal, type ProcessSealing, startProcessSeal } from '../door/process-seal.ts'
-import { serveDoor } from '../door/serve-door.ts'
+import { serveDoor, steady } from '../door/serve-door.ts'
 import { SyntheticNames } from '../door/synthetic-names.ts'
 import { EgressError } from '../errors.ts'
 import { type EventLog, openEventLog } from '../events/event-log.ts'
@@ -116,7 +116,8 @@ async function behindDoor(
   const opening = sealing.open(plan)
   // It is waited for below; until then its failure is nobody's.
   opening.catch(() => undefined)
-  const names = new SyntheticNames(policy.door.syntheticRange, host.now)
+  const now = steady(host.now)
+  const names = new SyntheticNames(policy.door.syntheticRange, now)
   const proxy = createEgressProxy({
     policy,
     resolver: parseResolveOptions(options.resolve).toResolver(host.resolver),
@@ -128,7 +129,7 @@ async function behindDoor(
   let seal: ProcessSeal | undefined
   try {
     seal = await opening
-    serveDoor(seal, proxy, { plan, names, now: host.now })
+    serveDoor(seal, proxy, { plan, names, now })
     await seal.probe()
     emit({ type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } })
     stop.passOn(seal)

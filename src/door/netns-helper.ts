@@ -55,10 +55,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
     tellAndExit({ kind: 'fault', why: problem })
     return
   }
-  const { servers, datagrams, taken, missing } = await openInside(plan, {
-    mayConfigure: true,
-    env: process.env,
-  })
+  const { servers, datagrams, taken, missing } = await openInside(plan, process.env)
   // From the callback on a socket is the parent's: an exit before it would lose it.
   for (const { server, use } of servers) tell({ kind: 'socket', use }, server, () => server.close())
   tell({ kind: 'socket', use: 'datagrams' }, datagrams, () => datagrams.close())

@@ -20,31 +20,27 @@ const ANY_6 = '::'
 /** The sockets of a door, as they were opened. */
 export type OpenedDoor = DoorSockets & { readonly datagrams: DatagramSocket }
 
-/** How a door may be opened. */
-export interface OpenOptions {
-  /** Whether the system may be asked to change addresses and rules of the namespace. */
-  readonly mayConfigure: boolean
-  readonly env: Readonly<Partial<Record<string, string>>>
-}
+type Env = Readonly<Partial<Record<string, string>>>
 
 /**
  * Opens all sockets of a door in the namespace of this process. Connections to the ports of the plan are brought to sockets
  * on ports of the system's choice, so that the sandbox's own servers can have theirs; where that cannot be, the door
  * listens on the ports themselves.
  *
+ * @param env the environment of the programs that set them
  * @throws {Error} if the proxy's port or the resolver's cannot be had, or the addresses of the plan lead nowhere
  */
-export async function openInside(plan: DoorPlan, options: OpenOptions): Promise<OpenedDoor> {
+export async function openInside(plan: DoorPlan, env: Env): Promise<OpenedDoor> {
   const opened: DoorServer[] = []
   try {
-    const unled = options.mayConfigure ? await leadHere(plan, options.env) : 'it may not'
+    const unled = await leadHere(plan, env)
     if (unled !== undefined && !plan.isLoopback) {
       throw new Error(`${plan.range} cannot be led to lo: ${unled}`)
     }
     opened.push({ server: await listen(DOOR_HOST, DOOR_PORT), use: 'proxy' })
     opened.push({ server: await listen(plan.stub, NAMES_PORT), use: 'names' })
     const datagrams = await bind(plan.stub, NAMES_PORT)
-    const hidden = await openHidden(plan, options)
+    const hidden = await openHidden(plan, env)
     if (typeof hidden !== 'string') {
       opened.push(...hidden)
       return { servers: opened, datagrams, taken: [], missing: unled }
@@ -60,11 +56,7 @@ export async function openInside(plan: DoorPlan, options: OpenOptions): Promise<
 }
 
 /** Sockets on ports of the system's choice, and rules that lead there; a text says why not. */
-async function openHidden(
-  plan: DoorPlan,
-  { mayConfigure, env }: OpenOptions,
-): Promise<DoorServer[] | string> {
-  if (!mayConfigure) return 'it may not set rules there'
+async function openHidden(plan: DoorPlan, env: Env): Promise<DoorServer[] | string> {
   const host = plan.routes.some(({ family }) => family === 6) ? ANY_6 : ANY
   const opened: DoorServer[] = []
   const redirects: Redirect[] = []

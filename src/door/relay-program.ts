@@ -209,7 +209,7 @@ function exit(why: string): never {
 /** Opens the door; answers why it cannot be. */
 async function open(plan: DoorPlan): Promise<DoorSockets | string> {
   try {
-    return wayOut() ?? (await openInside(plan, { mayConfigure: true, env: process.env }))
+    return wayOut() ?? (await openInside(plan, process.env))
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }

@@ -76,10 +76,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
   // Nothing listens before it is known that this is a namespace of its own.
   const problem = wayOut()
   if (problem !== undefined) throw new Error(problem)
-  const { servers, datagrams, taken, missing } = await openInside(plan, {
-    mayConfigure: true,
-    env: systemEnv(),
-  })
+  const { servers, datagrams, taken, missing } = await openInside(plan, systemEnv())
   // From the callback on a socket is the parent's.
   for (const { server, use } of servers) tell({ kind: 'socket', use }, server, () => server.close())
   tell({ kind: 'socket', use: 'datagrams' }, datagrams, () => datagrams.close())
