@@ -16,6 +16,8 @@ COPY bin bin
 COPY presets presets
 USER 65532:65532
 EXPOSE 3128
+# It writes nothing: the root may be read-only (--read-only).
+HEALTHCHECK --interval=30s --timeout=5s --start-period=3s CMD ["node", "/app/dist/program/health.cjs"]
 ENTRYPOINT ["node", "/app/bin/iterion-egress.js"]
 CMD ["serve", "--help"]
 

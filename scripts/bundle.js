@@ -17,6 +17,7 @@ const bundle = await rolldown({
   input: {
     'iterion-egress': path.join(dist, 'cli/program.js'),
     'serve-worker': path.join(dist, 'cli/serve-worker.js'),
+    health: path.join(dist, 'cli/health.js'),
     'netns-helper': path.join(dist, 'door/netns-helper.js'),
     'relay-program': path.join(dist, 'door/relay-program.js'),
     'wrap-helper': path.join(dist, 'door/wrap-helper.js'),

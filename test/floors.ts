@@ -9,8 +9,9 @@ const ROOT = path.resolve(import.meta.dirname, '..')
 /** What opens a connection, and the one file that may import it: every byte that leaves comes through `dial.ts`. */
 const CONNECTING: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'node:net': {
-    // Inside a sandbox there is no way out: the relay connects to the proxy's socket, the probe to the door and to nowhere.
-    connect: ['door/probe-inside.ts', 'door/relay-program.ts'],
+    // Inside a sandbox there is no way out: the relay connects to the proxy's socket, the probe to the door and to nowhere. A
+    // health check asks the proxy itself.
+    connect: ['cli/health.ts', 'door/probe-inside.ts', 'door/relay-program.ts'],
     createConnection: [],
     Socket: ['proxy/pooled-socket.ts', 'proxy/sockets.ts'],
     default: [],

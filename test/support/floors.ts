@@ -127,7 +127,8 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       commander: ['main.ts', 'policy-flags.ts', 'run-commands.ts'],
       // Types alone.
       'node:child_process': ['io.ts'],
-      'node:fs': ['announce.ts', 'package-version.ts'],
+      'node:fs': ['announce.ts', 'health.ts', 'package-version.ts'],
+      'node:net': ['health.ts'],
       // The numbers of signals.
       'node:os': ['command-run.ts', 'command-wrap.ts', 'system-io.ts'],
       'node:v8': ['tune.ts'],
