@@ -64,17 +64,17 @@ read -r _
 mount -o remount,ro,nosuid,nodev,noexec none "$run"
 `
 
-/**
- * Waits for the first process of the command's process namespace, which ends with it. The signals of a terminal reach this
- * one too, and are for the command to judge.
- */
-const GUARD = 'trap : HUP INT QUIT TERM; setpriv --pdeathsig KILL -- "$@"; exit $?'
+/** For a shell that waits for another: what a terminal sends to all in front of it is for that one to judge. */
+const IGNORE = 'trap : HUP INT QUIT TERM'
+
+/** Waits for the first process of the command's process namespace, which ends with it. */
+const GUARD = `${IGNORE}; setpriv --pdeathsig KILL -- "$@"; exit $?`
 
 /**
  * The first process of that namespace: collects what others left behind, and takes everything with it when it ends. Where
  * /proc cannot be mounted anew (in a container that hides some of it) the old one stays: it is as closed as before.
  */
-const INIT = 'mount -t proc none /proc 2>/dev/null; "$@"; exit $?'
+const INIT = `${IGNORE}; mount -t proc none /proc 2>/dev/null; "$@"; exit $?`
 
 /**
  * The last word before the command, which has nothing to raise itself by. It waits until it is told that the door is

@@ -43,6 +43,47 @@ void tap.test('programs reach what is allowed', { skip: NO_WRAP }, async (t) => 
   }
 })
 
+/** The same asking as if there were no proxy, and what each says of a host that is denied. */
+const IGNORANT: readonly (readonly [string, (url: string) => readonly string[], RegExp])[] = [
+  ['curl', (url) => ['curl', '-sS', '--noproxy', '*', url], /Could not resolve host/],
+  [
+    'python',
+    (url) => [
+      '/usr/bin/python3',
+      '-c',
+      `import urllib.request as u; print(u.build_opener(u.ProxyHandler({})).open("${url}").read().decode(), end="")`,
+    ],
+    /Name or service not known|No address associated/,
+  ],
+  [
+    'node',
+    (url) => [
+      'env',
+      '-u',
+      'NODE_USE_ENV_PROXY',
+      process.execPath,
+      '-e',
+      `fetch('${url}').then((answer) => answer.text()).then((text) => process.stdout.write(text))`,
+    ],
+    /ENOTFOUND/,
+  ],
+]
+
+void tap.test('programs that know of no proxy reach the same', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const { port } = await openHttpUpstream(t)
+  const words = outsideWords('allowed.test', port)
+  for (const caller of CALLERS) {
+    for (const [what, ask, complaint] of IGNORANT) {
+      const allowed = await desk.run(caller, words, ask('http://allowed.test/'))
+      t.strictSame(allowed, { code: 0, stdout: 'ok', stderr: '' }, `${what} of ${caller}`)
+      const denied = await desk.run(caller, words, ask('http://denied.test/'))
+      t.not(denied.code, 0, what)
+      t.match(denied.stderr, complaint, what)
+    }
+  }
+})
+
 void tap.test('what is denied says why, and the audit sums it up', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   const { port } = await openHttpUpstream(t)

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import tap from 'tap'
@@ -10,6 +10,7 @@ import { NO_WRAP, openWrapDesk, type WrapCaller } from '../support/wrap.ts'
 // Signals, ends, and what is left.
 
 const POLICY = ['--mode', 'allowlist']
+const TERMINAL = new URL('../fixtures/at-terminal.py', import.meta.url).pathname
 const CALLERS: readonly WrapCaller[] = ['user', 'root']
 
 /** The processes whose command line has a word in it. */
@@ -50,6 +51,25 @@ void tap.test('signals are the command’s', { skip: NO_WRAP }, async (t) => {
     t.match(await run.done, { code: 5, stdout: 'up\ncaught\n' })
   }
 })
+
+void tap.test(
+  'at a terminal Ctrl-C comes once, and is the command’s',
+  { skip: NO_WRAP },
+  async (t) => {
+    const desk = openWrapDesk(t)
+    const script = 'trap "echo caught" INT; test -t 0 && echo up; sleep 1; sleep 1; exit 6'
+    for (const caller of CALLERS) {
+      const [first, ...as] = caller === 'root' ? ['env'] : asOrdinaryUser()
+      const program = ['env', '-u', 'NODE_OPTIONS', process.execPath, desk.program, 'wrap']
+      const words = [`/usr/bin/${first}`, ...as, ...program, ...POLICY, '--', 'sh', '-c', script]
+      const { stdout, stderr } = spawnSync('/usr/bin/python3', [TERMINAL, ...words], {
+        encoding: 'utf8',
+        cwd: desk.folder,
+      })
+      t.equal(stdout, 'up\n^Ccaught\ncode 6\n', `${caller} ${stderr}`)
+    }
+  },
+)
 
 void tap.test('a signal before the command runs ends it all', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)

@@ -126,3 +126,24 @@ void tap.test(
     t.equal(output, 'of a file\n/dev/null\n')
   },
 )
+
+const LIMITED = new URL('../fixtures/without-namespaces.py', import.meta.url).pathname
+
+void tap.test(
+  'without namespaces nothing runs, and it is said what is off',
+  { skip: NO_WRAP },
+  async (t) => {
+    const desk = openWrapDesk(t)
+    const { uid } = ordinaryUser()
+    for (const limit of ['max_user_namespaces', 'max_net_namespaces', 'max_pid_namespaces']) {
+      const program = ['env', '-u', 'NODE_OPTIONS', process.execPath, desk.program, 'wrap']
+      const words = [limit, String(uid), ...program, ...POLICY, '--', 'echo', 'ran']
+      const { status, stdout, stderr } = spawnSync('/usr/bin/python3', [LIMITED, ...words], {
+        encoding: 'utf8',
+        cwd: desk.folder,
+      })
+      t.strictSame({ status, stdout }, { status: 125, stdout: '' }, limit)
+      t.match(stderr, `turned off here; root turns them on with: sysctl -w user.${limit}=`)
+    }
+  },
+)
