@@ -1,5 +1,5 @@
 import { constants as osConstants } from 'node:os'
-import { DOOR_HOST, DOOR_PORT } from '../door/door.ts'
+import { DOOR_HOST, DOOR_PORT, lackOf } from '../door/door.ts'
 import { planDoor } from '../door/door-plan.ts'
 import { type ProcessSeal, type ProcessSealing, startProcessSeal } from '../door/process-seal.ts'
 import { serveDoor, steady } from '../door/serve-door.ts'
@@ -52,7 +52,7 @@ export async function runWrap(
     const host = io.sandboxHost()
     const user = await findWrapUser(host, options)
     if (options.asRoot === true) io.stderr(AS_ROOT)
-    return await sealed(io, { host, user, command, options, stop })
+    return await sealed({ io, host, user, command, options, stop })
   } catch (error) {
     if (stop.signal !== undefined) return 128 + osConstants.signals[stop.signal]
     const failure = toEgressError(error)
@@ -62,6 +62,7 @@ export async function runWrap(
 }
 
 interface WrapRequest {
+  readonly io: Io
   readonly host: SandboxHost
   readonly user: WrapUser
   readonly command: readonly string[]
@@ -70,8 +71,8 @@ interface WrapRequest {
 }
 
 /** Runs the command behind a door, and reports. */
-async function sealed(io: Io, request: WrapRequest): Promise<number> {
-  const { host, user, command, options, stop } = request
+async function sealed(request: WrapRequest): Promise<number> {
+  const { io, host, user, command, options, stop } = request
   // The policy is read while the namespaces come to be.
   const sealing = startProcessSeal({
     spawn: host.spawn,
@@ -107,7 +108,7 @@ async function sealed(io: Io, request: WrapRequest): Promise<number> {
 
 /** Opens the door, has it proven, and lets the command run. */
 async function behindDoor(
-  { host, options, stop }: WrapRequest,
+  { io, host, options, stop }: WrapRequest,
   sealing: ProcessSealing,
   policy: Policy,
   emit: (event: EgressEvent) => void,
@@ -129,6 +130,8 @@ async function behindDoor(
   let seal: ProcessSeal | undefined
   try {
     seal = await opening
+    const lacking = lackOf(seal)
+    if (lacking !== undefined) io.stderr(`iterion-egress: warning: ${lacking}\n`)
     serveDoor(seal, proxy, { plan, names, now })
     await seal.probe()
     emit({ type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } })

@@ -64,6 +64,12 @@ export interface DoorSockets {
   readonly missing: string | undefined
 }
 
+/** What a door that works lacks, in words; undefined: nothing. */
+export function lackOf({ taken, missing }: DoorSockets): string | undefined {
+  if (taken.length === 0) return missing
+  return `servers of the sandbox cannot listen on ${taken.join(', ')}: ${missing}`
+}
+
 /** A placed door. */
 export interface Door extends DoorSockets {
   readonly kind: Exclude<DoorKind, 'advisory'>

@@ -1,4 +1,4 @@
-import { type Door, DOOR_HOST, DOOR_PORT, type DoorKind } from '../door/door.ts'
+import { type Door, DOOR_HOST, DOOR_PORT, type DoorKind, lackOf } from '../door/door.ts'
 import type { Policy } from '../policy/policy.ts'
 import { createToken } from '../proxy/authenticate.ts'
 import type { RunningContainer } from './driver.ts'
@@ -53,10 +53,8 @@ export async function openNetwork(
     return openAdvisory(request, tools, { container, policy }, signal)
   const door = await openDoor(request, tools, { container, scratch, policy, teardown }, signal)
   emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
-  if (door.taken.length > 0) {
-    const ports = door.taken.join(', ')
-    request.say(`warning: servers of the sandbox cannot listen on ${ports}: ${door.missing}`)
-  } else if (door.missing !== undefined) request.say(`warning: ${door.missing}`)
+  const lacking = lackOf(door)
+  if (lacking !== undefined) request.say(`warning: ${lacking}`)
   const lost = door.lost?.then(() => 'the door of the run has ended')
   return { kind: door.kind, proxyUrl: DOOR_URL, ...(lost && { lost }) }
 }

@@ -39,12 +39,13 @@ async function open(t: Test) {
   const door = { servers, datagrams, taken: [], missing: undefined }
   serveDoor(door, proxied.proxy, { plan: planDoor(POLICY), names, now: Date.now, hostname: 'box' })
   const reach = (use: DoorUse, host: string) => {
-    const { server } = servers.find((one) => one.use === use) ?? {}
-    const socket = connect({ host, port: (server?.address() as AddressInfo).port })
+    const found = servers.find((one) => one.use === use)
+    const { port } = found?.server.address() as AddressInfo
+    const socket = connect({ host, port })
     t.teardown(() => socket.destroy())
     return rawClientOf(socket)
   }
-  return { ...proxied, names, datagrams, reach }
+  return { proxied, names, datagrams, reach }
 }
 
 async function ask(to: DatagramSocket, name: string): Promise<Buffer> {
@@ -56,15 +57,19 @@ async function ask(to: DatagramSocket, name: string): Promise<Buffer> {
 }
 
 void tap.test('a name becomes an address, and the address the name', async (t) => {
-  const { datagrams, reach, of, event, lookups } = await open(t)
+  const { datagrams, reach, proxied } = await open(t)
   const answer = await ask(datagrams, 'allowed.test')
   t.strictSame([...answer.subarray(-4)], [127, 64, 0, 2])
   const client = reach(443, '127.64.0.2')
   await client.until('hello ')
   client.end()
-  t.match(await event('tunnel_closed'), { host: 'allowed.test', port: 443, via: 'transparent' })
-  t.strictSame(lookups, ['allowed.test'])
-  t.strictSame(of('network_blocked'), [])
+  t.match(await proxied.event('tunnel_closed'), {
+    host: 'allowed.test',
+    port: 443,
+    via: 'transparent',
+  })
+  t.strictSame(proxied.lookups, ['allowed.test'])
+  t.strictSame(proxied.of('network_blocked'), [])
 })
 
 void tap.test('a name that is allowed by the proxy port alone has an address', async (t) => {
@@ -74,16 +79,16 @@ void tap.test('a name that is allowed by the proxy port alone has an address', a
 })
 
 void tap.test('a denied name is a record, and counted', async (t) => {
-  const { datagrams, proxy, event } = await open(t)
+  const { datagrams, proxied } = await open(t)
   t.equal((await ask(datagrams, 'evil.test'))[3], 0x83, 'NXDOMAIN')
-  t.match(await event('network_blocked'), {
+  t.match(await proxied.event('network_blocked'), {
     host: 'evil.test',
     port: 0,
     via: 'transparent',
     reason: 'no-rule',
     detail: 'no rule allows evil.test',
   })
-  t.strictSame(proxy.stats().denied, { 'no-rule': 1 })
+  t.strictSame(proxied.proxy.stats().denied, { 'no-rule': 1 })
 })
 
 void tap.test('the resolver is asked over streams too, by so many at a time', async (t) => {
@@ -110,7 +115,7 @@ void tap.test('the resolver is asked over streams too, by so many at a time', as
 })
 
 void tap.test('what is no destination is reset, and the proxy port is the proxy', async (t) => {
-  const { reach, of } = await open(t)
+  const { reach, proxied } = await open(t)
   for (const [use, host] of [
     [443, '127.0.0.1'],
     [443, '127.0.0.2'],
@@ -121,7 +126,7 @@ void tap.test('what is no destination is reset, and the proxy port is the proxy'
     await client.closed()
     t.equal(client.text, '', host)
   }
-  t.strictSame(of('network_blocked'), [])
+  t.strictSame(proxied.of('network_blocked'), [])
   const client = reach('proxy', '127.0.0.1')
   client.send('CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n')
   t.match(await client.answer(), { status: 403 })
