@@ -40,7 +40,8 @@ async function open(t: Test) {
   serveDoor(door, proxied.proxy, { plan: planDoor(POLICY), names, now: Date.now, hostname: 'box' })
   const reach = (use: DoorUse, host: string) => {
     const found = servers.find((one) => one.use === use)
-    const { port } = found?.server.address() as AddressInfo
+    if (found === undefined) throw new Error(`no server for ${use}`)
+    const { port } = found.server.address() as AddressInfo
     const socket = connect({ host, port })
     t.teardown(() => socket.destroy())
     return rawClientOf(socket)
