@@ -73,6 +73,14 @@ void tap.test(
   },
 )
 
+void tap.test('behind an init it is healthy as well', { skip: NO_ENGINE }, async (t) => {
+  const words = 'serve --listen=0.0.0.0:8080 --preset none --token secret'
+  const name = await startImage(t, ['--init', '--health-interval=1s'], ...words.split(' '))
+  await untilSo(async () => (await inspect(name, '.State.Health.Status')) === 'healthy')
+  await docker('stop', '--time=8', name)
+  t.equal(await inspect(name, '.State.ExitCode'), '0')
+})
+
 void tap.test('one that does not serve is not healthy', { skip: NO_ENGINE }, async (t) => {
   const name = await startImage(
     t,
