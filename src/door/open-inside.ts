@@ -33,14 +33,12 @@ type Env = Readonly<Partial<Record<string, string>>>
 export async function openInside(plan: DoorPlan, env: Env): Promise<OpenedDoor> {
   const opened: DoorServer[] = []
   try {
-    const unled = await leadHere(plan, env)
-    if (unled !== undefined && !plan.isLoopback) {
-      throw new Error(`${plan.range} cannot be led to lo: ${unled}`)
-    }
+    const leading = leadHere(plan, env)
+    if (!plan.isLoopback) await assertLed(plan, leading)
     opened.push({ server: await listen(DOOR_HOST, DOOR_PORT), use: 'proxy' })
     opened.push({ server: await listen(plan.stub, NAMES_PORT), use: 'names' })
     const datagrams = await bind(plan.stub, NAMES_PORT)
-    const hidden = await openHidden(plan, env)
+    const [hidden, unled] = await Promise.all([openHidden(plan, env), leading])
     if (typeof hidden !== 'string') {
       opened.push(...hidden)
       return { servers: opened, datagrams, taken: [], missing: unled }
@@ -53,6 +51,12 @@ export async function openInside(plan: DoorPlan, env: Env): Promise<OpenedDoor> 
     for (const { server } of opened) server.close()
     throw error
   }
+}
+
+/** Where no address is this namespace's own but by a route, there is nowhere to listen without it. */
+async function assertLed({ range }: DoorPlan, leading: Promise<string | undefined>): Promise<void> {
+  const fault = await leading
+  if (fault !== undefined) throw new Error(`${range} cannot be led to lo: ${fault}`)
 }
 
 /** Sockets on ports of the system's choice, and rules that lead there; a text says why not. */

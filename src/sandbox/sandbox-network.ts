@@ -51,6 +51,9 @@ export async function openNetwork(
   if (policy === undefined) return { kind: 'none', proxyUrl: undefined }
   if (request.door === 'advisory')
     return openAdvisory(request, tools, { container, policy }, signal)
+  // What was bound before the policy was read names the usual address.
+  const { stubAddress } = await import('../door/synthetic-names.ts')
+  scratch.rewrite(RESOLVER_FILE, resolverFile(stubAddress(policy.door.syntheticRange)))
   const door = await openDoor(request, tools, { container, scratch, policy, teardown }, signal)
   emit({ type: 'sandbox_network_sealed', data: { door: door.kind, strength: 'container' } })
   const lacking = lackOf(door)
@@ -91,8 +94,6 @@ export async function openDoor(
   const plan = planDoor(policy)
   const now = steady(host.now)
   const names = new SyntheticNames(policy.door.syntheticRange, now)
-  // What was bound before the policy was read names the usual address.
-  scratch.rewrite(RESOLVER_FILE, resolverFile(plan.stub))
   const proxy = createEgressProxy({
     policy,
     resolver: host.resolver,

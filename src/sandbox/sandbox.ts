@@ -204,7 +204,14 @@ async function afterStart(loadPolicy: SandboxRequest['loadPolicy']): Promise<Pol
   await new Promise((resolve) => setImmediate(resolve))
   const policy = await loadPolicy()
   if (policy === undefined) await import('./orphans.ts')
-  else await Promise.all([import('../proxy/egress-proxy.ts'), import('../door/place-door.ts')])
+  else {
+    await Promise.all([
+      import('../proxy/egress-proxy.ts'),
+      import('../door/place-door.ts'),
+      import('../door/serve-door.ts'),
+      import('../door/synthetic-names.ts'),
+    ])
+  }
   return policy
 }
 

@@ -15,7 +15,7 @@ export interface Scratch {
   readonly status: StatusFile
   /** Writes a file that the caller alone can read, or everybody in a sandbox that it is bound into. */
   write(name: string, text: string, mode: number): string
-  /** Writes a file anew, in place, so that whoever has it bound sees it; makes it if it is not there. */
+  /** Writes a file anew, in place, so that whoever has it bound sees it. */
   rewrite(name: string, text: string): void
   remove(): void
 }
