@@ -79,13 +79,20 @@ export function createNameStub({
     if (name === 'localhost' || name.endsWith('.localhost')) return loopback(question.type, '::1')
     if (name === ownName) return loopback(question.type)
     if (/(?:^|\.)(?:in-addr|ip6)\.arpa$/.test(name)) return reverse(name, question.type)
-    return mayReach(host) ? allowed(name, question.type) : refuse(name, question.type)
+    if (mayReach(host)) return allowed(name, question.type)
+    return isOfAllowed(name, question.type) ? NO_DATA : refuse(name, question.type)
   }
 
   const allowed = (name: string, type: number): DnsReply => {
     if (type !== TYPE.A) return NO_DATA
     const data = names.addressOf(name)
     return data === undefined ? only(RCODE.serverFailure) : record('A', data)
+  }
+
+  /** Asked about an allowed name, and for no address: nobody was going anywhere else. */
+  const isOfAllowed = (name: string, type: number): boolean => {
+    const host = type === TYPE.A || type === TYPE.AAAA ? undefined : hostOfService(name)
+    return host !== undefined && mayReach(host)
   }
 
   const refuse = (name: string, type: number): DnsReply => {
@@ -121,6 +128,12 @@ export function createNameStub({
     answerDatagram: (query) => answer(query),
     answerStream: (query) => answer(query, MAX_STREAM_BYTES),
   }
+}
+
+/** The host whose service a name is (RFC 8552): `_https._tcp.api.test` is one of `api.test`. */
+function hostOfService(name: string): NamedHost | undefined {
+  const [, host] = /^(?:_[^.]*\.)+([^_].*)$/.exec(name) ?? []
+  return host === undefined ? undefined : { kind: 'name', name: host }
 }
 
 function only(rcode: Rcode): DnsReply {

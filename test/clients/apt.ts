@@ -1,109 +1,27 @@
-import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import tap, { type Test } from 'tap'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import tap from 'tap'
+import { makeAptSystem } from '../support/clients/apt-system.ts'
+import { debRepository } from '../support/clients/deb-repository.ts'
 import { testVariables } from '../support/clients/fetches.ts'
-import { lacks, PROGRAM_PATH, versionOf } from '../support/clients/program.ts'
+import { lacks, versionOf } from '../support/clients/program.ts'
 import { holdRecord } from '../support/clients/record.ts'
-import { runClient, type Variables } from '../support/clients/run-client.ts'
+import type { Variables } from '../support/clients/run-client.ts'
 import { openStage, refused, type Stage, wasAskedForToken } from '../support/clients/stage.ts'
-import type { Service } from '../support/clients/upstream.ts'
 
 const HOST = 'archive.allowed.test'
 const DENIED = 'evil.denied.test'
 const TOKEN = 'apt-token'
-const CONTROL = `Package: small-thing
-Version: 1.2.3
-Architecture: all
-Maintainer: tester <tester@allowed.test>
-Description: one file
-`
 
-/** A flat repository with one package. */
-async function repository(t: Test): Promise<Service> {
-  const folder = mkdtempSync(join(tmpdir(), 'egress-deb-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  put(join(folder, 'tree/DEBIAN/control'), CONTROL)
-  put(join(folder, 'tree/usr/share/small-thing/origin'), 'came through the proxy\n')
-  const args = ['--root-owner-group', '-Zgzip', '--build', 'tree', 'small-thing.deb']
-  const env = { PATH: PROGRAM_PATH }
-  const built = await runClient('dpkg-deb', args, { env, cwd: folder })
-  if (built.code !== 0) throw new Error(built.output)
-  const archive = readFileSync(join(folder, 'small-thing.deb'))
-  const size = `Size: ${archive.length}\nSHA256: ${sha256(archive)}\n`
-  const packages = `${CONTROL}Filename: ./small-thing.deb\n${size}`
-  const listed = ` ${sha256(packages)} ${Buffer.byteLength(packages)} Packages\n`
-  const release = `Date: ${new Date().toUTCString()}\nSHA256:\n${listed}`
-  const files: Record<string, string | Buffer> = {
-    '/./Release': release,
-    '/./Packages': packages,
-    '/./small-thing.deb': archive,
-  }
-  return {
-    request: ({ url = '' }, response) => {
-      const file = files[url] ?? files[url.replace(/^\//, '/./')]
-      response.statusCode = file === undefined ? 404 : 200
-      response.end(file)
-    },
-  }
-}
-
-function put(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(path, text)
-}
-
-function sha256(data: string | Buffer): string {
-  return createHash('sha256').update(data).digest('hex')
-}
-
-/** A system of its own for apt and dpkg: nothing of the machine is read or changed. */
+/** A system of its own that fetches from `origin`. */
 function makeSystem(stage: Stage, name: string, origin: string) {
   const root = join(stage.folder, name)
-  const at = (path: string) => join(root, path)
-  put(at('etc/apt/sources.list'), `deb [trusted=yes] ${origin}/ ./\n`)
-  put(at('var/lib/dpkg/status'), '')
-  for (const folder of [
-    'etc/apt/apt.conf.d',
-    'etc/apt/preferences.d',
-    'etc/apt/sources.list.d',
-    'etc/apt/trusted.gpg.d',
-    'var/lib/apt/lists/partial',
-    'var/cache/apt/archives/partial',
-    'var/lib/dpkg/updates',
-    'var/lib/dpkg/info',
-    'var/log/apt',
-  ]) {
-    mkdirSync(at(folder), { recursive: true })
-  }
-  const forced = ['not-root', 'bad-path', 'script-chrootless', 'unsafe-io']
-  const dpkg = [
-    `--root=${root}`,
-    `--admindir=${at('var/lib/dpkg')}`,
-    `--log=${at('var/log/dpkg.log')}`,
-    ...forced.map((what) => `--force-${what}`),
-  ]
-  // This file is read before those of /etc/apt, and leads apt away from them.
-  put(
-    at('apt.conf'),
-    [
-      `Dir "${root}/";`,
-      `Dir::State::status "${at('var/lib/dpkg/status')}";`,
-      'Dir::Bin::methods "/usr/lib/apt/methods";',
-      `Acquire::https::CaInfo "${stage.authority.caFile}";`,
-      'Acquire::Retries "0";',
-      'Acquire::Languages "none";',
-      'APT::Sandbox::User "root";',
-      'APT::Sandbox::Seccomp "false";',
-      ...dpkg.map((option) => `DPkg::Options:: "${option}";`),
-    ].join('\n'),
-  )
+  const config = makeAptSystem(root, stage.authority.caFile, origin)
   return {
     root,
     apt: (args: readonly string[], variables: Variables = {}) =>
       stage.run('apt-get', ['-q', '-y', ...args], {
-        APT_CONFIG: at('apt.conf'),
+        APT_CONFIG: config,
         DEBIAN_FRONTEND: 'noninteractive',
         ...variables,
       }),
@@ -113,7 +31,7 @@ function makeSystem(stage: Stage, name: string, origin: string) {
 const skip = lacks('apt-get', 'dpkg', 'dpkg-deb', 'openssl')
 
 await tap.test('apt-get', { skip }, async (t) => {
-  const service = await repository(t)
+  const service = await debRepository(t)
   const denied = [DENIED]
   const stage = await openStage(t, { allowed: [HOST], denied, service, token: TOKEN })
   const client = { name: 'apt-get', version: versionOf('apt-get', ['--version'], /^apt (\S+)/) }

@@ -1,12 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import tap, { type Test } from 'tap'
+import tap from 'tap'
 import { testVariables } from '../support/clients/fetches.ts'
+import { GIT_IDENTITY, makeServedRepository } from '../support/clients/served-repository.ts'
 import { gitService } from '../support/clients/git-service.ts'
-import { lacks, PROGRAM_PATH, versionOf } from '../support/clients/program.ts'
+import { lacks, versionOf } from '../support/clients/program.ts'
 import { holdRecord } from '../support/clients/record.ts'
-import { runClient } from '../support/clients/run-client.ts'
 import { openStage, proxyVariables, refused } from '../support/clients/stage.ts'
 
 const skip = lacks('git', 'openssl')
@@ -14,41 +13,11 @@ const HOST = 'git.allowed.test'
 const DENIED = 'evil.denied.test'
 const TOKEN = 'git-token'
 
-const IDENTITY = {
-  GIT_CONFIG_NOSYSTEM: '1',
-  GIT_TERMINAL_PROMPT: '0',
-  GIT_AUTHOR_NAME: 'tester',
-  GIT_AUTHOR_EMAIL: 'tester@allowed.test',
-  GIT_COMMITTER_NAME: 'tester',
-  GIT_COMMITTER_EMAIL: 'tester@allowed.test',
-}
-
-/** A folder with `project.git`, which has one commit and may be pushed to. */
-async function makeRepository(t: Test): Promise<{ root: string; commit: string }> {
-  const root = mkdtempSync(join(tmpdir(), 'egress-git-'))
-  t.teardown(() => rmSync(root, { recursive: true, force: true }))
-  const work = join(root, 'work')
-  mkdirSync(work)
-  const env = { PATH: PROGRAM_PATH, HOME: root, ...IDENTITY }
-  const git = async (...args: string[]) => {
-    const ran = await runClient('git', args, { env, cwd: work })
-    if (ran.code !== 0) throw new Error(ran.output)
-    return ran.stdout.trim()
-  }
-  await git('init', '-q', '-b', 'main')
-  writeFileSync(join(work, 'readme.txt'), 'cloned through the proxy\n')
-  await git('add', '.')
-  await git('commit', '-q', '-m', 'first')
-  await git('clone', '-q', '--bare', work, join(root, 'project.git'))
-  await git('-C', join(root, 'project.git'), 'config', 'http.receivepack', 'true')
-  return { root, commit: await git('rev-parse', 'HEAD') }
-}
-
 await tap.test('git', { skip }, async (t) => {
-  const { root, commit } = await makeRepository(t)
+  const { root, commit } = await makeServedRepository(t)
   const service = gitService(root)
   const stage = await openStage(t, { allowed: [HOST], denied: [DENIED], service })
-  const trust = { ...IDENTITY, GIT_SSL_CAINFO: stage.authority.caFile }
+  const trust = { ...GIT_IDENTITY, GIT_SSL_CAINFO: stage.authority.caFile }
   const git = (...args: string[]) => stage.run('git', args, trust)
   const client = { name: 'git', version: versionOf('git', ['--version'], /(\d\S+)/) }
 
@@ -104,10 +73,10 @@ await tap.test('git', { skip }, async (t) => {
 })
 
 await tap.test('git with a token', { skip }, async (t) => {
-  const { root, commit } = await makeRepository(t)
+  const { root, commit } = await makeServedRepository(t)
   const service = gitService(root)
   const stage = await openStage(t, { allowed: [HOST], denied: [], service, token: TOKEN })
-  const trust = { ...IDENTITY, GIT_SSL_CAINFO: stage.authority.caFile }
+  const trust = { ...GIT_IDENTITY, GIT_SSL_CAINFO: stage.authority.caFile }
   const clone = (scheme: string, copy: string, proxy: string) =>
     stage.run('git', ['clone', '-q', `${scheme}://${HOST}/project.git`, copy], {
       ...trust,
@@ -132,7 +101,7 @@ await tap.test('git with a token', { skip }, async (t) => {
       const copy = join(stage.folder, scheme)
       const ran = await clone(scheme, copy, stage.egress.proxyUrl)
       sub.equal(ran.code, 0, ran.output)
-      const head = await stage.run('git', ['-C', copy, 'rev-parse', 'HEAD'], IDENTITY)
+      const head = await stage.run('git', ['-C', copy, 'rev-parse', 'HEAD'], GIT_IDENTITY)
       sub.equal(head.stdout.trim(), commit)
     })
   }

@@ -1,56 +1,19 @@
-import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import tap, { type Test } from 'tap'
+import tap from 'tap'
 import { testVariables } from '../support/clients/fetches.ts'
+import { npmRegistry } from '../support/clients/npm-registry.ts'
 import { lacks, versionOf } from '../support/clients/program.ts'
 import { holdRecord } from '../support/clients/record.ts'
 import type { Variables } from '../support/clients/run-client.ts'
 import { openStage, refused, wasAskedForToken } from '../support/clients/stage.ts'
-import type { Service } from '../support/clients/upstream.ts'
 
 const HOST = 'registry.allowed.test'
 const DENIED = 'evil.denied.test'
 const TOKEN = 'npm-token'
 
-/** A registry with one package. */
-function registry(t: Test): Service {
-  const folder = mkdtempSync(join(tmpdir(), 'egress-npm-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const manifest = { name: 'small-thing', version: '1.2.3', main: 'index.js' }
-  mkdirSync(join(folder, 'package'))
-  writeFileSync(join(folder, 'package/package.json'), JSON.stringify(manifest))
-  writeFileSync(join(folder, 'package/index.js'), "module.exports = 'came through the proxy'\n")
-  execFileSync('tar', ['-czf', 'it.tgz', 'package'], { cwd: folder, timeout: 20_000 })
-  const archive = readFileSync(join(folder, 'it.tgz'))
-  const integrity = `sha512-${createHash('sha512').update(archive).digest('base64')}`
-  return {
-    request: ({ url, headers }, response) => {
-      if (url === '/small-thing') {
-        const tarball = `https://${headers.host ?? ''}/small-thing/-/small-thing-1.2.3.tgz`
-        const version = { ...manifest, dist: { tarball, integrity } }
-        response.setHeader('Content-Type', 'application/json')
-        response.end(
-          JSON.stringify({
-            name: manifest.name,
-            'dist-tags': { latest: manifest.version },
-            versions: { [manifest.version]: version },
-          }),
-        )
-      } else if (url === '/small-thing/-/small-thing-1.2.3.tgz') {
-        response.end(archive)
-      } else {
-        response.statusCode = 404
-        response.end('{}')
-      }
-    },
-  }
-}
-
 await tap.test('npm', { skip: lacks('npm', 'tar', 'openssl') }, async (t) => {
-  const service = registry(t)
+  const service = npmRegistry(t)
   const stage = await openStage(t, { allowed: [HOST], denied: [DENIED], service, token: TOKEN })
   const client = { name: 'npm', version: versionOf('npm', ['--version'], /(\S+)/) }
   const install = (name: string, origin: string, variables: Variables = {}) => {

@@ -1,49 +1,19 @@
-import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import tap, { type Test } from 'tap'
+import tap from 'tap'
 import { testVariables } from '../support/clients/fetches.ts'
 import { lacks, lacksPython, PYTHON, versionOf } from '../support/clients/program.ts'
 import { holdRecord } from '../support/clients/record.ts'
 import type { Variables } from '../support/clients/run-client.ts'
 import { openStage, refused, wasAskedForToken } from '../support/clients/stage.ts'
-import type { Service } from '../support/clients/upstream.ts'
+import { WHEEL, wheelIndex } from '../support/clients/wheel-index.ts'
 
 const HOST = 'index.allowed.test'
 const DENIED = 'evil.denied.test'
 const TOKEN = 'pip-token'
-const WHEEL = 'small_thing-1.2.3-py3-none-any.whl'
-const MAKE_WHEEL = fileURLToPath(new URL('../support/clients/make_wheel.py', import.meta.url))
-
-/** An index with one wheel. */
-function index(t: Test): { service: Service; wheel: Buffer } {
-  const folder = mkdtempSync(join(tmpdir(), 'egress-pip-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  execFileSync(PYTHON, ['-I', '-B', MAKE_WHEEL, folder], { timeout: 30_000 })
-  const wheel = readFileSync(join(folder, WHEEL))
-  const digest = createHash('sha256').update(wheel).digest('hex')
-  const service: Service = {
-    request: ({ url }, response) => {
-      if (url === '/simple/small-thing/') {
-        response.setHeader('Content-Type', 'text/html')
-        const link = `<a href="/files/${WHEEL}#sha256=${digest}">${WHEEL}</a>`
-        response.end(`<!DOCTYPE html><html><body>${link}</body></html>`)
-      } else if (url === `/files/${WHEEL}`) {
-        response.end(wheel)
-      } else {
-        response.statusCode = 404
-        response.end()
-      }
-    },
-  }
-  return { service, wheel }
-}
 
 await tap.test('pip', { skip: lacks('openssl') || lacksPython('pip') }, async (t) => {
-  const { service, wheel } = index(t)
+  const { service, wheel } = wheelIndex(t)
   const denied = [DENIED, 'again.denied.test']
   const stage = await openStage(t, { allowed: [HOST], denied, service, token: TOKEN })
   const version = versionOf(PYTHON, ['-I', '-m', 'pip', '--version'], /^pip (\S+)/)

@@ -10,7 +10,7 @@ const PAGE = readPage('docs/transparent.md')
 const NAMES = sectionOf(PAGE, 'Names')
 const RANGE = { first: { family: 4, words: [0x7f400000] }, bits: 10 } as const
 
-const TYPES = { A: 1, NS: 2, PTR: 12, MX: 15, TXT: 16, AAAA: 28, HTTPS: 65 }
+const TYPES = { A: 1, NS: 2, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, HTTPS: 65 }
 const CLASSES = { IN: 1, CH: 3 }
 const RCODES = ['no data', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
 

@@ -54,6 +54,24 @@ void tap.test('a denied name is not there, and one look-up is one event', async 
   t.equal(names.size, 0)
 })
 
+void tap.test('services of an allowed name are nobody else, and have no records', async (t) => {
+  const { ask, denied, names } = openStub()
+  const services = ['_x.api.example.test', '_443._https._TCP.api.example.test']
+  for (const name of services) {
+    for (const type of OTHERS) t.equal(ask({ name, type }).rcode, 0, `${name} ${type}`)
+  }
+  t.strictSame(denied, [])
+  for (const name of services) {
+    for (const type of [A, AAAA]) t.equal(ask({ name, type }).rcode, 3, `${name} ${type}`)
+  }
+  const lower = services.map((name) => name.toLowerCase())
+  t.strictSame(denied, lower)
+  const others = ['x._tcp.api.example.test', '_x.evil.test', '_x._tcp']
+  for (const name of others) t.equal(ask({ name, type: 33 }).rcode, 3, name)
+  t.strictSame(denied, [...lower, ...others])
+  t.equal(names.size, 0)
+})
+
 void tap.test('names without a dot are denied without an event', async (t) => {
   const { ask, denied } = openStub()
   t.equal(ask({ name: 'printer' }).rcode, 3)

@@ -14,15 +14,17 @@ import java.time.Duration;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** Fetches a URL with HttpClient: {@code Fetch URL CA_FILE PROXY_HOST:PORT [USER:PASSWORD]}. */
+/** Fetches a URL with HttpClient: {@code Fetch URL CA_FILE [PROXY_HOST:PORT [USER:PASSWORD]]}. */
 public class Fetch {
     public static void main(String[] args) throws Exception {
-        URI proxy = URI.create("http://" + args[2]);
         HttpClient.Builder builder = HttpClient.newBuilder()
             .version(HttpClient.Version.HTTP_1_1)
             .connectTimeout(Duration.ofSeconds(20))
-            .proxy(ProxySelector.of(new InetSocketAddress(proxy.getHost(), proxy.getPort())))
             .sslContext(trusting(args[1]));
+        if (args.length > 2) {
+            URI proxy = URI.create("http://" + args[2]);
+            builder.proxy(ProxySelector.of(new InetSocketAddress(proxy.getHost(), proxy.getPort())));
+        }
         if (args.length > 3) {
             String[] credentials = args[3].split(":", 2);
             builder.authenticator(new Authenticator() {

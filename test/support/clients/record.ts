@@ -74,7 +74,7 @@ function partsIn(text: string, target: string): string {
 }
 
 /** One line, without what differs from run to run. */
-function tidy(text: string): string {
+export function tidy(text: string): string {
   return text
     .replaceAll(/127\.0\.0\.1:\d+/g, 'PROXY')
     .replaceAll(/\b0x[0-9a-f]{6,}/g, '0x0')
@@ -82,7 +82,8 @@ function tidy(text: string): string {
     .trim()
 }
 
-function hasInOrder(text: string, pieces: readonly string[]): boolean {
+/** True if a text holds all pieces, one behind the other. */
+export function hasInOrder(text: string, pieces: readonly string[]): boolean {
   let from = 0
   return pieces.every((piece) => {
     const at = text.indexOf(piece, from)
