@@ -42,6 +42,8 @@ export interface BatteryPlace {
   readonly techniques: readonly Technique[]
   /** The policy, as YAML on one line. Default: the allowed name, and those that lead inside. */
   readonly network?: string
+  /** More variables for the program, such as those that choose another engine. */
+  readonly env?: Readonly<Record<string, string>>
   /** More words for `run`. */
   readonly args?: readonly string[]
   /** Looks at the run when all has been tried, and before it ends. */
@@ -79,7 +81,7 @@ export async function runBattery(t: Test, place: BatteryPlace): Promise<Battery>
   const { world, caller, techniques } = place
   const desk = openDesk(t, caller)
   const host = await startHostSide(t, desk.folder, world)
-  const neighbour = await startNeighbour(t, desk, world)
+  const neighbour = await startNeighbour(t, desk, world, place.env)
   const before = neighbour.files()
   const heard = (await world.contacts()).length
   const isSealed = place.door !== 'advisory'
@@ -93,7 +95,7 @@ export async function runBattery(t: Test, place: BatteryPlace): Promise<Battery>
   const resolve = ['--resolve', `allowed.test:${world.address}`]
   const running = desk.start(['run', ...args, ...resolve, ...(place.args ?? []), 'workflow.yaml'], {
     program: PROGRAM,
-    env: { NAMES: JSON.stringify(namesOf(world)), LOOKUPS: lookups },
+    env: { ...place.env, NAMES: JSON.stringify(namesOf(world)), LOOKUPS: lookups },
   })
   await running.hears('tried')
   const events = path.join(desk.iterionHome, 'runs', runNamed(desk, 'battery'), 'events.jsonl')
@@ -242,7 +244,12 @@ export function attemptOf(all: readonly Attempt[], name: string): Attempt {
 }
 
 /** A run of the same caller beside the battery, with a secret that holds the mark. */
-export async function startNeighbour(t: Test, desk: Desk, world: World) {
+export async function startNeighbour(
+  t: Test,
+  desk: Desk,
+  world: World,
+  env: BatteryPlace['env'] = {},
+) {
   const workflow = `name: neighbour
 sandbox: { image: ${TEST_IMAGE}, workspace_folder: /neighbour }
 secrets: [{ name: TOKEN, as: file, from: { env: NEIGHBOUR_TOKEN } }]
@@ -250,7 +257,9 @@ nodes: [{ id: only, command: "echo up; sleep 120" }]
 `
   const file = path.join(desk.folder, 'neighbour.yaml')
   writeFileSync(file, workflow)
-  const running = desk.start(['run', file], { env: { NEIGHBOUR_TOKEN: world.mark } })
+  const running = desk.start(['run', file], {
+    env: { ...env, NEIGHBOUR_TOKEN: world.mark },
+  })
   const end = async () => {
     running.child.kill('SIGTERM')
     await running.done
