@@ -181,9 +181,9 @@ function presentAsTcp(socket: Socket, { address, port, reset }: Presented): void
     localAddress: value(address),
     localPort: value(port),
     localFamily: value(family),
-    // The clients of one sandbox are one client.
-    remoteAddress: value(address),
-    remoteFamily: value(family),
+    // The clients of one sandbox are one client, wherever they connect to.
+    remoteAddress: value(DOOR_HOST),
+    remoteFamily: value('IPv4'),
     resetAndDestroy: value(() => {
       // The word goes out first, so that the relay does not take the close for an end.
       if (!socket.destroyed) reset()

@@ -69,6 +69,36 @@ void tap.test('a carried connection looks like the one in the sandbox', async (t
   )
 })
 
+void tap.test('what a connection is for, by where it came to in the sandbox', async (t) => {
+  const { client, relay, sockets } = await open(t)
+  const came: string[] = []
+  for (const { server, use } of relay.servers) server.on('connection', () => came.push(String(use)))
+  client(CONTROL)
+  for (const [i, [address, port]] of [
+    ['127.0.0.1', 3128],
+    ['127.64.0.9', 3128],
+    ['127.64.0.1', 53],
+    ['127.64.0.9', 53],
+    ['203.0.113.5', 443],
+    ['2001:db8::7', 443],
+  ].entries()) {
+    const preamble = {
+      kind: 'carried',
+      id: i,
+      address: String(address),
+      port: Number(port),
+    } as const
+    client(encodePreamble(preamble))
+    await until('it is there', () => sockets.length === i + 1)
+    t.match(sockets[i], { localAddress: address, localPort: port, remoteAddress: '127.0.0.1' })
+  }
+  client(encodePreamble({ kind: 'framed' }))
+  await until('it is there', () => came.length === 7)
+  t.strictSame(came, ['proxy', 'any', 'names', 'any', 'any', 'any', 'framed'])
+  const second = client(encodePreamble({ kind: 'framed' }))
+  await until('one is enough', () => second.isEnded || second.isClosed)
+})
+
 void tap.test('the proxy serves it, whatever pieces it comes in', async (t) => {
   const upstream = await openUpstream(t, (connection) => {
     connection.socket.pipe(connection.socket)
