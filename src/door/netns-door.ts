@@ -1,9 +1,7 @@
-import { Socket as DatagramSocket } from 'node:dgram'
-import { Server } from 'node:net'
 import { EgressError } from '../errors.ts'
 import { type ContainerNamespace, openContainerNamespace } from './container-namespace.ts'
-import { prepareDoorServer } from './door-server.ts'
-import type { Door, DoorServer, DoorSite, DoorSockets } from './door.ts'
+import type { Door, DoorSite, DoorSockets } from './door.ts'
+import { HelperChannel } from './helper-channel.ts'
 import type { HelperMessage, HelperOrder } from './netns-helper.ts'
 import { programFile } from './program-file.ts'
 import { signalGroup, type Spawner } from './spawn.ts'
@@ -11,7 +9,6 @@ import { signalGroup, type Spawner } from './spawn.ts'
 /** The descriptors under which the helper finds the namespaces: 0 to 2 are the standard ones, 3 is Node's channel. */
 const NAMESPACE_DESCRIPTOR = 4
 const USER_DESCRIPTOR = 5
-const MAX_COMPLAINT = 4_096
 
 /**
  * Places a door as root, or into a container of the caller's own engine: a helper enters the namespace, opens the sockets
@@ -56,7 +53,6 @@ function netnsDoor(
       helper.order('probe')
       const message = await helper.next()
       helper.end()
-      if (message.kind === 'fault') throw failed(message.why)
       if (message.kind !== 'probed') throw failed('the probe did not end')
       if (message.problem !== undefined) throw failed(message.problem)
     },
@@ -74,7 +70,7 @@ function netnsDoor(
 /** The process inside the namespace. */
 interface Helper {
   /** Its next message. */
-  next(): Promise<HelperMessage>
+  next(): Promise<Exclude<HelperMessage, { readonly kind: 'socket' | 'fault' }>>
   /** All sockets. */
   opened(): Promise<DoorSockets>
   order(what: HelperOrder['do']): void
@@ -118,48 +114,27 @@ function withSystemPrograms(path = ''): string {
 }
 
 function helperOf(child: ReturnType<Spawner>, { signal, plan }: DoorSite): Helper {
-  const messages: HelperMessage[] = []
-  const servers: DoorServer[] = []
-  let datagrams: DatagramSocket | undefined
-  let complaint = ''
-  let fault: EgressError | undefined
+  const channel = new HelperChannel<HelperMessage>(child, failed)
   let isEnded = false
-  let wake: () => void = () => undefined
   const end = () => {
     if (isEnded) return
     isEnded = true
+    channel.close()
     signal.removeEventListener('abort', onAbort)
     signalGroup(child, 'SIGKILL')
   }
   const fail = (error: EgressError) => {
-    fault ??= error
     end()
-    wake()
+    channel.fail(error)
   }
   const onAbort = () => fail(failed('it was given up'))
-  child.stderr?.on('data', (chunk: Buffer) => {
-    complaint = (complaint + chunk.toString()).slice(-MAX_COMPLAINT)
-  })
-  child.on('message', (message: HelperMessage, handle: unknown) => {
-    if (message.kind !== 'socket') {
-      messages.push(message)
-      wake()
-    } else if (handle instanceof Server && message.use !== 'datagrams') {
-      if (isEnded) handle.close()
-      else servers.push({ server: prepareDoorServer(handle), use: message.use })
-    } else if (handle instanceof DatagramSocket) {
-      handle.on('error', () => undefined)
-      if (isEnded) handle.close()
-      else datagrams = handle
-    }
-  })
   child.on('error', (cause: NodeJS.ErrnoException) => {
     fail(
       new EgressError('PROGRAM_MISSING', `nsenter cannot be started: ${cause.message}`, { cause }),
     )
   })
   // `close` comes when the channel has been read to its end.
-  child.on('close', () => fail(endedEarly(complaint.trim())))
+  child.on('close', () => fail(endedEarly(channel.complaint)))
   signal.addEventListener('abort', onAbort, { once: true })
   if (signal.aborted) onAbort()
   return {
@@ -169,31 +144,8 @@ function helperOf(child: ReturnType<Spawner>, { signal, plan }: DoorSite): Helpe
       const order: HelperOrder = { do: what, plan }
       child.send(order, () => undefined)
     },
-    next,
-    async opened() {
-      try {
-        const message = await next()
-        if (message.kind === 'fault') throw failed(message.why)
-        const arrived = servers.length + (datagrams ? 1 : 0)
-        if (message.kind !== 'opened' || message.sockets !== arrived || arrived === 0) {
-          throw failed('not all sockets arrived')
-        }
-        return { servers, datagrams, taken: message.taken, missing: message.missing }
-      } catch (error) {
-        for (const { server } of servers) server.close()
-        datagrams?.close()
-        throw error
-      }
-    },
-  }
-
-  async function next(): Promise<HelperMessage> {
-    for (;;) {
-      const message = messages.shift()
-      if (message !== undefined) return message
-      if (fault !== undefined) throw fault
-      await new Promise<void>((resolve) => (wake = resolve))
-    }
+    next: () => channel.next(),
+    opened: () => channel.opened(),
   }
 }
 

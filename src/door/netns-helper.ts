@@ -1,7 +1,6 @@
-import type { Socket as DatagramSocket } from 'node:dgram'
-import type { Server } from 'node:net'
-import type { DoorUse } from './door.ts'
 import type { DoorPlan } from './door-plan.ts'
+import { handOver, type Tell } from './hand-over.ts'
+import type { SocketMessage } from './helper-channel.ts'
 import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
 
@@ -22,24 +21,11 @@ export interface HelperOrder {
 
 /** What it tells its parent. */
 export type HelperMessage =
-  /** A socket comes with it. */
-  | { readonly kind: 'socket'; readonly use: DoorUse | 'datagrams' }
-  /** All of them have come. */
-  | {
-      readonly kind: 'opened'
-      readonly sockets: number
-      readonly taken: readonly number[]
-      readonly missing?: string
-    }
-  | { readonly kind: 'fault'; readonly why: string }
+  | SocketMessage
   /** The probe is done; undefined: the door is the one way out. */
   | { readonly kind: 'probed'; readonly problem?: string }
 
-function tell(
-  message: HelperMessage,
-  handle?: Server | DatagramSocket,
-  done: () => void = () => undefined,
-): void {
+const tell: Tell<HelperMessage> = (message, handle, done = () => undefined) => {
   process.send?.(message, handle, {}, done)
 }
 
@@ -55,12 +41,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
     tellAndExit({ kind: 'fault', why: problem })
     return
   }
-  const { servers, datagrams, taken, missing } = await openInside(plan, process.env)
-  // From the callback on a socket is the parent's: an exit before it would lose it.
-  for (const { server, use } of servers) tell({ kind: 'socket', use }, server, () => server.close())
-  tell({ kind: 'socket', use: 'datagrams' }, datagrams, () => datagrams.close())
-  const sockets = servers.length + 1
-  tell({ kind: 'opened', sockets, taken, ...(missing !== undefined && { missing }) })
+  handOver(await openInside(plan, process.env), tell)
 }
 
 process.on('disconnect', () => process.exit(1))

@@ -1,9 +1,9 @@
 import type { StdioOptions } from 'node:child_process'
-import type { Socket as DatagramSocket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
-import type { Server, Socket } from 'node:net'
-import type { DoorUse } from './door.ts'
+import type { Socket } from 'node:net'
 import type { DoorPlan } from './door-plan.ts'
+import { handOver, type Tell } from './hand-over.ts'
+import type { SocketMessage } from './helper-channel.ts'
 import { inheritedStreams } from './inherited-streams.ts'
 import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
@@ -42,16 +42,7 @@ export type WrapOrder =
 
 /** What it tells its parent. */
 export type WrapMessage =
-  /** A socket comes with it. */
-  | { readonly kind: 'socket'; readonly use: DoorUse | 'datagrams' }
-  /** All of them have come. */
-  | {
-      readonly kind: 'opened'
-      readonly sockets: number
-      readonly taken: readonly number[]
-      readonly missing?: string
-    }
-  | { readonly kind: 'fault'; readonly why: string }
+  | SocketMessage
   /** The probe is done; undefined: the door is the one way out. */
   | { readonly kind: 'probed'; readonly problem?: string }
   /** The command runs. */
@@ -59,11 +50,7 @@ export type WrapMessage =
   /** The command has ended. */
   | { readonly kind: 'ended'; readonly code: number }
 
-function tell(
-  message: WrapMessage,
-  handle?: Server | DatagramSocket,
-  done: () => void = () => undefined,
-): void {
+const tell: Tell<WrapMessage> = (message, handle, done = () => undefined) => {
   process.send?.(message, handle, {}, done)
 }
 
@@ -76,12 +63,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
   // Nothing listens before it is known that this is a namespace of its own.
   const problem = wayOut()
   if (problem !== undefined) throw new Error(problem)
-  const { servers, datagrams, taken, missing } = await openInside(plan, systemEnv())
-  // From the callback on a socket is the parent's.
-  for (const { server, use } of servers) tell({ kind: 'socket', use }, server, () => server.close())
-  tell({ kind: 'socket', use: 'datagrams' }, datagrams, () => datagrams.close())
-  const sockets = servers.length + 1
-  tell({ kind: 'opened', sockets, taken, ...(missing !== undefined && { missing }) })
+  handOver(await openInside(plan, systemEnv()), tell)
 }
 
 /** With the folders of the programs that set up a network: they are not on everybody's PATH. */
