@@ -16,7 +16,7 @@ E-01 test/docker/client-env.ts
        E-01, E-02 and E-09 both spellings, one value, and the switch of Node.js
 E-02 test/docker/client-env.ts
        E-01, E-02 and E-09 both spellings, one value, and the switch of Node.js
-       E-02 and E-17 an allowed name is reached where nothing resolves it
+       E-02 and E-17 an allowed name is reached, whether a program reads the variables or not
      test/clients/node-fetch.ts
        Node's own fetch
 E-04 test/docker/client-env.ts
@@ -50,7 +50,7 @@ E-16 test/case-book/http-requests.ts
        H-35, H-37 and E-16 hop-by-hop fields and the token do not go on, either way
 E-17 test/docker/client-env.ts
        E-13 and E-17 what does not speak to a proxy fails at once, what does needs no resolver
-       E-02 and E-17 an allowed name is reached where nothing resolves it
+       E-02 and E-17 an allowed name is reached, whether a program reads the variables or not
      test/clients/pip.ts
        pip
      test/clients/npm.ts
