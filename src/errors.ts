@@ -24,7 +24,7 @@ export const ERROR_MEANINGS = {
   RUN_STORE_FAILED: 'the record of a run cannot be read or written',
   RUN_NOT_RESUMABLE: 'a run cannot go on: it is running, finished, or was refused',
   SANDBOX_DRIVER_UNAVAILABLE:
-    'no container runtime is installed, and the run must not go on without one',
+    'no container runtime is installed, and the run cannot or must not go on without one',
   SANDBOX_ENGINE_UNREACHABLE: 'the container engine does not answer, or runs on another machine',
   SANDBOX_IMAGE_UNAVAILABLE: 'the image of the sandbox is neither here nor can it be pulled',
   SANDBOX_SETUP_FAILED: 'the sandbox could not be set up',

@@ -67,8 +67,9 @@ function renderPlan(plan: PlanDocument): string {
   return head + (sandbox ? renderSandbox(sandbox) : '') + tail + dropped.join('')
 }
 
-function sandboxText({ refusal, sandboxed, mode }: PlanDocument): string {
+function sandboxText({ refusal, sandboxed, seal, mode }: PlanDocument): string {
   if (refusal) return 'refused'
+  if (seal !== null) return `no container; each node in a ${seal} seal`
   return sandboxed ? `yes, mode ${mode}` : 'no'
 }
 

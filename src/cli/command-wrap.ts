@@ -1,14 +1,11 @@
 import { constants as osConstants } from 'node:os'
 import { DOOR_HOST, DOOR_PORT, lackOf } from '../door/door.ts'
-import { planDoor } from '../door/door-plan.ts'
+import { processDoor } from '../door/process-door.ts'
 import { type ProcessSeal, type ProcessSealing, startProcessSeal } from '../door/process-seal.ts'
-import { serveDoor, steady } from '../door/serve-door.ts'
-import { SyntheticNames } from '../door/synthetic-names.ts'
 import { EgressError } from '../errors.ts'
 import { type EventLog, openEventLog } from '../events/event-log.ts'
 import type { EgressEvent } from '../events/event.ts'
 import type { Policy } from '../policy/policy.ts'
-import { createEgressProxy } from '../proxy/egress-proxy.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
 import { sealedEnvironment } from '../sandbox/sealed-environment.ts'
@@ -113,33 +110,22 @@ async function behindDoor(
   policy: Policy,
   emit: (event: EgressEvent) => void,
 ): Promise<number> {
-  const plan = planDoor(policy)
-  const opening = sealing.open(plan)
-  // It is waited for below; until then its failure is nobody's.
-  opening.catch(() => undefined)
-  const now = steady(host.now)
-  const names = new SyntheticNames(policy.door.syntheticRange, now)
-  const proxy = createEgressProxy({
-    policy,
-    resolver: parseResolveOptions(options.resolve).toResolver(host.resolver),
-    audit: options.audit === true,
-    onEvent: emit,
-    now: host.now,
-    names,
-  })
+  const resolver = parseResolveOptions(options.resolve).toResolver(host.resolver)
+  const audit = options.audit === true
+  const door = processDoor({ policy, resolver, audit, emit, now: host.now })
   let seal: ProcessSeal | undefined
   try {
-    seal = await opening
+    seal = await door.open(sealing)
     const lacking = lackOf(seal)
-    if (lacking !== undefined) io.stderr(`iterion-egress: warning: ${lacking}\n`)
-    serveDoor(seal, proxy, { plan, names, now })
-    await seal.probe()
+    if (lacking !== undefined)
+      io.stderr(`iterion-egress: warning: ${lacking}
+`)
     emit({ type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } })
     stop.passOn(seal)
     return await seal.run()
   } finally {
     seal?.close()
-    await proxy.close({ drainTimeoutMs: 0 })
+    await door.close()
   }
 }
 

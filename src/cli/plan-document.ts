@@ -15,8 +15,9 @@ export function planDocument(run: PlannedRun, policy: Policy | undefined) {
     decided_by: decision.decidedBy ?? null,
     overruled: decision.overruled,
     notes: decision.notes,
-    file_secrets_dropped: decision.kind === 'bare' && decision.fileSecretsDropped,
-    warning: decision.kind === 'bare' ? (decision.warning ?? null) : null,
+    seal: decision.kind === 'sealed' ? ('process' as const) : null,
+    file_secrets_dropped: 'fileSecretsDropped' in decision && decision.fileSecretsDropped,
+    warning: 'warning' in decision ? (decision.warning ?? null) : null,
     shadowed: shadowedBy(run),
     refusal: refusal ? refusalDocument(refusal) : null,
     network: networkDocument(run, policy),
@@ -52,11 +53,12 @@ function networkDocument({ decision, network }: PlannedRun, policy: Policy | und
 }
 
 /** What programs reach that know of no proxy; null: nothing is sealed. */
-function transparentDocument({ sandbox, network }: PlannedRun, policy: Policy | undefined) {
-  const isSealed = sandbox?.door === 'netns' || sandbox?.door === 'sidecar'
-  if (!isSealed || network.kind === 'open' || policy === undefined) return null
+function transparentDocument({ sandbox, seal, network }: PlannedRun, policy: Policy | undefined) {
+  const hasDoor = sandbox?.door === 'netns' || sandbox?.door === 'sidecar'
+  const sealed = hasDoor ? sandbox : seal
+  if (sealed === undefined || network.kind === 'open' || policy === undefined) return null
   const plan = planDoor(policy)
-  const { whyTakesPorts: why } = sandbox
+  const { whyTakesPorts: why } = sealed
   return {
     ports: plan.ports,
     addresses: plan.routes.map(({ cidr }) => cidr),

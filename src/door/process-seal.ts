@@ -24,6 +24,8 @@ export interface SealSite {
   readonly commandEnv: Readonly<Partial<Record<string, string>>>
   /** Standard input, output and error of the command. */
   readonly stdio: StdioOptions
+  /** What the command reads, and nothing after it. Default: its standard input. */
+  readonly input?: string | undefined
 }
 
 /** Namespaces that come to be. */
@@ -90,6 +92,7 @@ export function startProcessSeal(site: SealSite): ProcessSealing {
 }
 
 function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
+  let isClosed = false
   return {
     ...sockets,
     async probe() {
@@ -114,6 +117,9 @@ function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
     signal: (name) => helper.order({ kind: 'signal', signal: name }),
     close() {
       helper.end()
+      // A socket of datagrams is not to be closed twice.
+      if (isClosed) return
+      isClosed = true
       for (const { server } of sockets.servers) server.close()
       sockets.datagrams?.close()
     },
@@ -123,13 +129,19 @@ function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
 function startHelper(site: SealSite): SealHelper {
   const words = [process.execPath, programFile('wrap-helper')]
   const [program, ...args] = outerWords(site.user, words)
-  const [input, output, errors] = streamsOf(site.stdio)
+  const [given, output, errors] = streamsOf(site.stdio)
+  const input = site.input === undefined ? given : 'pipe'
   const child = site.spawn(program, args, {
     // The helper has the caller's rights and more: nothing of the caller's environment runs in it.
     env: { PATH: site.searchPath, LC_ALL: 'C' },
     // In front of the terminal, as the command has to be.
     stdio: [input, output, 'pipe', 'ipc', errors],
   })
+  if (site.input !== undefined) {
+    // Who is gone does not read it, and says so when it is looked at.
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(site.input)
+  }
   return sealHelperOf(child, program)
 }
 

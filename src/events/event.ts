@@ -67,6 +67,10 @@ const data = {
   }),
   sandbox_skipped: z.strictObject({
     reason: z.enum(['mode-none', 'no-runtime', 'not-asked-for']),
+    seal: z
+      .literal('process')
+      .optional()
+      .describe('The nodes are sealed as processes of this machine: the policy holds.'),
     code: z.string().optional().describe('C128 if somebody asked for no sandbox.'),
     file_secrets_dropped: z
       .literal(true)

@@ -19,6 +19,7 @@ export const CHECK_NAMES = [
   'door',
   'door netns',
   'door sidecar',
+  'seal',
 ] as const
 
 export type CheckName = (typeof CHECK_NAMES)[number]

@@ -4,6 +4,7 @@ import { assertSandboxable } from './backend.ts'
 import { bareSite } from './bare-site.ts'
 import { type Check, fail, failedWith, pass, warn } from './doctor-check.ts'
 import { checkDoors } from './doctor-doors.ts'
+import { checkSeal } from './doctor-seal.ts'
 import {
   boundOf,
   checkImage,
@@ -47,8 +48,13 @@ export async function examine(
   const spec = question.source ? await checkSpec(host, question, question.source) : undefined
   checks.push(...(spec?.checks ?? []))
   // Without a sandbox no engine is asked.
-  if (spec?.plan?.decision.kind === 'bare')
-    return [...checks, ...checkBare(host, question, spec.plan)]
+  const kind = spec?.plan?.decision.kind
+  if (spec?.plan && (kind === 'bare' || kind === 'sealed')) {
+    checks.push(...checkBare(host, question, spec.plan))
+    if (kind === 'sealed') checks.push(await checkSeal({ host, question, timeoutMs, end }))
+    end.throwIfAborted()
+    return checks
+  }
   const { runtime, check } = lookForRuntime(host, question)
   checks.push(check)
   if (runtime === undefined) {
@@ -156,7 +162,7 @@ async function checkSpec(
   } else {
     checks.push(pass('spec', `${workflow.file}: ${specText(plan)}`))
   }
-  if (decision.kind === 'bare' && decision.warning !== undefined) {
+  if ('warning' in decision && decision.warning !== undefined) {
     const remedy =
       decision.reason === 'no-runtime'
         ? 'install docker or podman'
@@ -178,6 +184,7 @@ async function checkSpec(
 }
 
 function specText({ decision, network }: RunPlan): string {
+  if (decision.kind === 'sealed') return `no container, a process seal, network ${network.kind}`
   if (decision.kind !== 'sandboxed') return 'no sandbox'
   const { mode, container } = decision
   const chosen = container.from === 'repository' ? ', chosen by the repository' : ''

@@ -78,6 +78,12 @@ export interface PlannedSandbox {
   readonly warnings: readonly string[]
 }
 
+/** The seal around each node of a run without a container. */
+export interface PlannedSeal {
+  /** Why its door takes the ports of the policy from the nodes' own servers; undefined: it does not. */
+  readonly whyTakesPorts: string | undefined
+}
+
 /** A node as it will run. */
 export interface PlannedNode {
   readonly id: string
@@ -95,6 +101,8 @@ export interface PlannedRun {
   readonly network: RunNetwork
   /** Undefined: there is none. */
   readonly sandbox: PlannedSandbox | undefined
+  /** Set if the nodes are sealed as processes of this machine. */
+  readonly seal: PlannedSeal | undefined
   readonly nodes: readonly PlannedNode[]
   readonly dropped: readonly DroppedFallback[]
   /** Names that the operator answers for, as given. */
@@ -118,7 +126,9 @@ export async function planRun(
   const { decision, network, workflow, dropped } = plan
   await plan.loadPolicy()
   checkStore(host)
-  const run = { plan, decision, network, dropped, resolve: options.flags.resolve }
+  const isSealedProcess = decision.kind === 'sealed'
+  const seal = isSealedProcess ? { whyTakesPorts: whyTakesPorts('process', host) } : undefined
+  const run = { plan, decision, network, dropped, seal, resolve: options.flags.resolve }
   const unsure = { iterion: 'iterion', workdir: options.workspace }
   const bare = () => workflow.nodes.map((node) => plannedNode(node, nodeProgram(node, unsure)))
   if (decision.kind === 'refused') {
@@ -126,7 +136,7 @@ export async function planRun(
     return { ...run, sandbox: undefined, nodes: bare(), refusal }
   }
   try {
-    if (decision.kind === 'bare') {
+    if (decision.kind !== 'sandboxed') {
       const site = bareSite(host, workflow, options.workspace)
       const nodes = workflow.nodes.map((node) => plannedNode(node, site.program(node)))
       return { ...run, sandbox: undefined, nodes, refusal: undefined }

@@ -28,6 +28,8 @@ export interface SpecRequest {
   readonly floor?: string | undefined
   /** The runtime found on PATH. One that is there and does not answer is still one. */
   readonly runtime: RuntimeName | undefined
+  /** Why nodes cannot be sealed as processes of this machine; undefined: nothing is known that would keep them from it. */
+  readonly whyNoSeal: string | undefined
   /** True if the workflow itself has a policy. */
   readonly hasPolicy: boolean
   readonly defaultImage: DefaultImage
@@ -76,6 +78,15 @@ export interface BareSpec extends Decided {
   readonly fileSecretsDropped: boolean
 }
 
+/** The run goes on without a container, and its nodes are sealed as processes of this machine: they hold to its policy. */
+export interface SealedSpec extends Decided {
+  readonly kind: 'sealed'
+  readonly reason: 'no-runtime'
+  /** What is at risk all the same. */
+  readonly warning: string
+  readonly fileSecretsDropped: boolean
+}
+
 /** The run must not start. */
 export interface RefusedSpec extends Decided {
   readonly kind: 'refused'
@@ -83,7 +94,7 @@ export interface RefusedSpec extends Decided {
   readonly message: string
 }
 
-export type SpecDecision = SandboxedSpec | BareSpec | RefusedSpec
+export type SpecDecision = SandboxedSpec | SealedSpec | BareSpec | RefusedSpec
 
 interface Voice {
   readonly tier: Tier
@@ -105,7 +116,8 @@ interface Voice {
  *    have had, the block's own included.
  * 6. `none` runs bare, with C128 if somebody said it.
  * 7. Without a runtime `inline` is refused, and so is every mode under a floor above none: both are guarantees. `auto`
- *    is refused if the workflow has a policy, and runs bare if its network is open.
+ *    runs bare if its network is open. If the workflow has a policy its nodes are sealed as processes, and where they
+ *    cannot be it is refused.
  * 8. The mode decides, never the tier.
  *
  * @throws {EgressError} OPTION_INVALID for a variable, or a default image, whose value cannot be used
@@ -207,30 +219,33 @@ function bareSpec(request: SpecRequest, asked: Voice | undefined, decided: Decid
 const RISK =
   'the commands run on this machine without a sandbox, with all rights of the caller, and nothing limits what they reach'
 
+/** Of this machine. */
+export const NO_RUNTIME = 'no container runtime (docker or podman) is on PATH'
+
+const SEALED_RISK =
+  'the commands run on this machine with the files of the caller, and nothing limits what they read and write; what they reach by the network is held by a process seal to'
+
 function withoutRuntime(
   request: SpecRequest,
   mode: SandboxMode,
   floor: SandboxMode,
   decided: Decided,
-): BareSpec | RefusedSpec {
-  const none = 'no container runtime (docker or podman) is on PATH'
+): BareSpec | SealedSpec | RefusedSpec {
   const refuse = (why: string): RefusedSpec => ({
     kind: 'refused',
     failureCode: 'SANDBOX_DRIVER_UNAVAILABLE',
-    message: `${none}, and ${why}`,
+    message: `${NO_RUNTIME}, and ${why}`,
     ...decided,
   })
   if (floor !== 'none') return refuse(`ITERION_SANDBOX_FLOOR=${floor} lets nothing run without one`)
   const remedy = '--sandbox none runs it without one'
   if (mode === 'inline') return refuse(`the sandbox names its own container; ${remedy}`)
-  if (request.hasPolicy) {
-    return refuse(`the policy of ${request.workflowFile} cannot hold without one; ${remedy}`)
+  const fileSecretsDropped = request.hasFileSecrets
+  const bare = { reason: 'no-runtime', fileSecretsDropped, ...decided } as const
+  if (!request.hasPolicy) return { kind: 'bare', warning: `${NO_RUNTIME}: ${RISK}`, ...bare }
+  const policy = `the policy of ${request.workflowFile}`
+  if (request.whyNoSeal !== undefined) {
+    return refuse(`${policy} cannot hold without one: ${request.whyNoSeal}; ${remedy}`)
   }
-  return {
-    kind: 'bare',
-    reason: 'no-runtime',
-    warning: `${none}: ${RISK}`,
-    fileSecretsDropped: request.hasFileSecrets,
-    ...decided,
-  }
+  return { kind: 'sealed', warning: `${NO_RUNTIME}: ${SEALED_RISK} ${policy}`, ...bare }
 }

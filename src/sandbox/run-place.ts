@@ -4,7 +4,7 @@ import type { Policy } from '../policy/policy.ts'
 import { assertSandboxable } from './backend.ts'
 import type { NodePlace, RunTools } from './drive-run.ts'
 import type { SandboxHost } from './host.ts'
-import type { SandboxedSpec } from './resolve-spec.ts'
+import type { SandboxedSpec, SealedSpec } from './resolve-spec.ts'
 import type { RunOptions, RunPlan } from './run-plan.ts'
 
 /**
@@ -42,6 +42,8 @@ export async function makePlace(
       await recordPolicy(plan, tools)
       return barePlace(host, plan, options)
     }
+    case 'sealed':
+      return sealedNodes(host, plan, decision, tools, options)
     case 'sandboxed': {
       refuseUnsafe(() => assertSandboxable(plan.workflow.nodes), tools)
       for (const { node, backend, reason } of plan.dropped) {
@@ -119,6 +121,30 @@ async function recordPolicy(
   const policy = await plan.loadPolicy()
   handle.update({ policy_digest: policy?.digest ?? null })
   return policy
+}
+
+/** Makes the place of a run whose nodes are sealed. That it goes on without a container is told when it can. */
+async function sealedNodes(
+  host: SandboxHost,
+  plan: RunPlan,
+  { reason, warning, fileSecretsDropped }: SealedSpec,
+  tools: RunTools,
+  options: RunOptions,
+): Promise<NodePlace> {
+  const { sealedPlace } = await import('./sealed-place.ts')
+  const policy = await recordPolicy(plan, tools)
+  if (policy === undefined) throw new TypeError('a policy was lost')
+  options.say(`warning: ${warning}`)
+  const place = await sealedPlace(host, plan, policy, tools, options).catch((error: unknown) => {
+    if (error instanceof EgressError && error.code === 'SANDBOX_DRIVER_UNAVAILABLE') {
+      tools.emit({ type: 'sandbox_refused', data: refusal(error) })
+    }
+    throw error
+  })
+  tools.handle.update({ seal: 'process' })
+  const dropped = fileSecretsDropped && { file_secrets_dropped: true as const }
+  tools.emit({ type: 'sandbox_skipped', data: { reason, seal: 'process', ...dropped } })
+  return place
 }
 
 async function barePlace(

@@ -12,6 +12,7 @@ import { findRuntime } from './drivers/find-runtime.ts'
 import type { SandboxHost } from './host.ts'
 import { declaresPolicy, resolveNetwork, type RunNetwork } from './network-default.ts'
 import { resolveSpec, type SpecDecision } from './resolve-spec.ts'
+import { whyNoSeal } from './seal-forecast.ts'
 import type { RunControl } from './run-control.ts'
 import type { RunRecord } from './run-record.ts'
 import type { Workflow } from './spec.ts'
@@ -110,6 +111,7 @@ export async function readPlan(
     builtIn: options.builtIn,
     floor: host.env['ITERION_SANDBOX_FLOOR'],
     runtime: runtime?.name ?? options.assumedRuntime,
+    whyNoSeal: runtime ? undefined : whyNoSeal(host),
     hasPolicy: source.policy !== null || declaresPolicy(workflow.sandbox),
     defaultImage: {
       flag: flags.default_image ?? undefined,

@@ -35,6 +35,8 @@ export const runRecordSchema = z.object({
   /** The folder with what lives as long as the run; the reaper removes it if the run could not. */
   scratch: z.string().nullable(),
   container: z.string().nullable(),
+  /** `process`: the nodes of the last attempt ran without a container, sealed as processes of this machine. */
+  seal: z.enum(['process']).nullable().optional(),
   /** What `resume` reads again. */
   source: z.object({
     /** The absolute path of the workflow file; null if the command line was the workflow. */

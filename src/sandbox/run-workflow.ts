@@ -37,6 +37,7 @@ export async function runWorkflow(
     workspace: options.workspace,
     scratch: null,
     container: null,
+    seal: null,
     source,
     flags: options.flags,
     spec_digest: plan.digest,
@@ -77,7 +78,7 @@ export async function resumeRun(
     )
   }
   const handle = reopenRun(host, id)
-  const fresh = { failure_code: null, error: null, retry_class: null }
+  const fresh = { failure_code: null, error: null, retry_class: null, seal: null }
   handle.update({ ...fresh, spec_digest: plan.digest })
   return drivePlan(host, plan, handle, options)
 }

@@ -61,6 +61,7 @@ const REQUEST: SpecRequest = {
   workflowFile: 'workflow.yaml',
   builtIn: undefined,
   runtime: 'docker',
+  whyNoSeal: undefined,
   hasPolicy: false,
   defaultImage: { version: '1.2.3' },
   hostState: {},
@@ -96,6 +97,8 @@ function told(decision: SpecDecision): string {
       return `\`${decision.mode}\``
     case 'bare':
       return decision.code === undefined ? 'bare' : `bare, \`${decision.code}\``
+    case 'sealed':
+      return 'sealed'
     case 'refused':
       return `\`${decision.failureCode}\``
   }
@@ -123,6 +126,9 @@ void tap.test('the table of what comes of it is what the resolver says, cell by 
         const without = { ...request, runtime: undefined }
         t.equal(told(resolveSpec({ ...without, hasPolicy: false })), cells[1], cell)
         t.equal(told(resolveSpec({ ...without, hasPolicy: true })), cells[2], cell)
+        const unsealed = { ...without, hasPolicy: true, whyNoSeal: 'it is off' }
+        const refused = cells[2] === 'sealed' ? '`SANDBOX_DRIVER_UNAVAILABLE`' : cells[2]
+        t.equal(told(resolveSpec(unsealed)), refused, cell)
       }
     }
   }

@@ -45,7 +45,12 @@ const FULL: { readonly [T in EventType]: Required<EventData<T>> } = {
     resolve: ['a.test:127.0.0.1'],
     door: 'netns',
   },
-  sandbox_skipped: { reason: 'mode-none', code: 'C128', file_secrets_dropped: true },
+  sandbox_skipped: {
+    reason: 'no-runtime',
+    seal: 'process',
+    code: 'C128',
+    file_secrets_dropped: true,
+  },
   sandbox_refused: { failure_code: 'SANDBOX_DRIVER_UNAVAILABLE', message: 'x' },
   sandbox_network_defaulted: { preset: 'iterion-default', source: '.devcontainer.json' },
   sandbox_devcontainer_read: {

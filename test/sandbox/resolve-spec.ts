@@ -8,6 +8,7 @@ const SILENT: SpecRequest = {
   workflowFile: 'w.yaml',
   builtIn: undefined,
   runtime: 'docker',
+  whyNoSeal: undefined,
   hasPolicy: false,
   defaultImage: { version: '1.2.3' },
   hostState: {},
@@ -17,6 +18,7 @@ const SILENT: SpecRequest = {
 /** A decision in a few letters: see {@link EXPECTED}. */
 function inShort(decision: SpecDecision): string {
   if (decision.kind === 'bare') return decision.code ?? decision.reason
+  if (decision.kind === 'sealed') return 'sealed'
   if (decision.kind === 'refused') return `refused ${decision.failureCode}`
   const { mode, container, floor } = decision
   const image = container.from === 'block' ? 'own' : container.from
@@ -28,7 +30,8 @@ const OPTION = 'refused OPTION_INVALID'
 
 /**
  * What a run becomes, written down by hand: what was asked for (`+` in a workflow that names its own container), the
- * floor, and the cells: with a runtime; without one and an open network; without one and a policy.
+ * floor, and the cells: with a runtime; without one and an open network; without one and a policy, where processes can be
+ * sealed. Where they cannot, what is `sealed` here is refused.
  */
 const EXPECTED: readonly [
   asked: string,
@@ -41,7 +44,7 @@ const EXPECTED: readonly [
   ['none+', 'none', ['C128', 'C128', 'C128']],
   ['none+', 'auto', ['inline own raised', DRIVER, DRIVER]],
   ['none+', 'inline', ['inline own raised', DRIVER, DRIVER]],
-  ['auto', 'none', ['auto default', 'no-runtime', DRIVER]],
+  ['auto', 'none', ['auto default', 'no-runtime', 'sealed']],
   ['auto', 'auto', ['auto default', DRIVER, DRIVER]],
   ['auto', 'inline', ['inline default raised', DRIVER, DRIVER]],
   ['auto+', 'none', ['inline own', DRIVER, DRIVER]],
@@ -99,6 +102,7 @@ for (const [tier, requestOf] of Object.entries(TIERS)) {
         { runtime: 'podman', hasPolicy: true },
         { runtime: undefined, hasPolicy: false },
         { runtime: undefined, hasPolicy: true },
+        { runtime: undefined, hasPolicy: true, whyNoSeal: 'it is off' },
       ]
       const [here, open, policy] = expected
       for (const other of MODES.filter((one) => one !== mode)) {
@@ -117,7 +121,9 @@ for (const [tier, requestOf] of Object.entries(TIERS)) {
               ? EXPECTED.find(([a, f]) => a === 'auto' && f === floor)
               : undefined
             const [ownHere, ownOpen, ownPolicy] = row?.[2] ?? [here, open, policy]
-            t.equal(inShort(decision), [ownHere, ownHere, ownOpen, ownPolicy][i], name)
+            const unsealed = ownPolicy === 'sealed' ? DRIVER : ownPolicy
+            const cell = [ownHere, ownHere, ownOpen, ownPolicy, unsealed][i]
+            t.equal(inShort(decision), cell, name)
             t.equal(decision.decidedBy, isImplied ? 'workflow' : tier, name)
             cells++
           }
@@ -138,7 +144,9 @@ void tap.test('a library caller that names nothing gets no sandbox', async (t) =
     [{ floor: 'inline' }, 'inline default raised'],
     [{ floor: 'auto', runtime: undefined }, DRIVER],
     [{ hasPolicy: true }, 'auto default'],
-    [{ hasPolicy: true, runtime: undefined }, DRIVER],
+    [{ hasPolicy: true, runtime: undefined }, 'sealed'],
+    [{ hasPolicy: true, runtime: undefined, whyNoSeal: 'it is off' }, DRIVER],
+    [{ hasPolicy: true, runtime: undefined, floor: 'auto' }, DRIVER],
     [{ hasPolicy: true, default: 'none' }, 'auto default'],
     [{ hasPolicy: true, cli: 'none' }, 'C128'],
   ]
@@ -237,8 +245,14 @@ void tap.test(
       fileSecretsDropped: true,
     })
     t.match(resolveSpec({ ...without, hasPolicy: true }), {
+      kind: 'sealed',
+      reason: 'no-runtime',
+      warning: /^no container runtime .* held by a process seal to the policy of w\.yaml$/,
+      fileSecretsDropped: true,
+    })
+    t.match(resolveSpec({ ...without, hasPolicy: true, whyNoSeal: 'it is off' }), {
       kind: 'refused',
-      message: /the policy of w\.yaml cannot hold without one; --sandbox none runs it/,
+      message: /the policy of w\.yaml cannot hold without one: it is off; --sandbox none runs it/,
     })
     t.match(resolveSpec({ ...without, workflow: blockOf({ image: 'own:1' }) }), {
       message: /names its own container; --sandbox none/,

@@ -19,7 +19,8 @@ import type { Facts, Technique } from './technique.ts'
 import { commandOf, WELCOMED, WELCOMED_UNAWARE } from './techniques.ts'
 import { DISTURBING } from './unaware-techniques.ts'
 
-const PROGRAM = path.join(import.meta.dirname, 'with-resolver.js')
+/** The program with a resolver of the test. */
+export const PROGRAM = path.join(import.meta.dirname, 'with-resolver.js')
 const INSIDE = path.join(import.meta.dirname, 'inside.js')
 
 /** What one technique came to. */
@@ -137,7 +138,8 @@ function gitFiles({ workspace }: Desk): string {
   return [...names, readFileSync(path.join(folder, 'config'), 'utf8')].join('\n')
 }
 
-function blockedIn(events: string): EventData<'network_blocked'>[] {
+/** What an event log says was blocked. */
+export function blockedIn(events: string): EventData<'network_blocked'>[] {
   return events
     .split('\n')
     .slice(0, -1)
@@ -148,7 +150,7 @@ function blockedIn(events: string): EventData<'network_blocked'>[] {
 }
 
 /** The names that lead inside, allowed as they are. */
-function namesOf({ bridge }: World): Record<string, string> {
+export function namesOf({ bridge }: World): Record<string, string> {
   return {
     'loopback.inside.test': '127.0.0.1',
     'bridge.inside.test': bridge,

@@ -6,7 +6,10 @@ const ELSEWHERE = { kept: 'no run can write there' }
 const BOUND = { advisory: ELSEWHERE, open: 'out' } as const
 
 function sh(name: string, script: string, expected: Pick<Technique, 'advisory' | 'open'> = BOUND) {
-  return { name, by: 'sh', script, ...expected } as const
+  const process = {
+    left: 'a process seal leaves files as they are: the caller may write the own ones',
+  }
+  return { name, by: 'sh', script, process, ...expected } as const
 }
 
 /** The run that is looked for: one that ended before this one began. */

@@ -6,9 +6,19 @@ const NO_RIGHT = { kept: 'no run has the capability or the system call' }
 const OWN_NAMESPACE = { kept: 'every run has namespaces of its own' }
 const RIGHT = { advisory: NO_RIGHT, open: 'out' } as const
 const APART = { advisory: OWN_NAMESPACE, open: 'out' } as const
+/** A process seal is one of the network: what else is this machine's is there as for every program of the caller. */
+const THERE = {
+  process: { left: 'files, devices, processes and the kernel are those of the caller' },
+} as const
+const RIGHT_HERE = { ...RIGHT, ...THERE }
+const APART_HERE = { ...APART, ...THERE }
 
-function sh(name: string, script: string, expected: Pick<Technique, 'advisory' | 'open'>) {
-  return { name, by: 'sh', script, ...expected } as const
+function sh(
+  name: string,
+  script: string,
+  expected: Pick<Technique, 'advisory' | 'open' | 'process'>,
+): Technique {
+  return { name, by: 'sh', script, ...expected }
 }
 
 /** Opens a file for writing and writes nothing. */
@@ -84,30 +94,30 @@ done`,
     'the file system of the first process, and of one of the host',
     `
 cat /proc/1/root$SECRET_FILE /proc/$PROCESS/root$SECRET_FILE`,
-    APART,
+    APART_HERE,
   ),
   sh(
     'the file system of any process',
     `
 for one in /proc/[0-9]*/root; do [ -e $one$SECRET_FILE ] && cat $one$SECRET_FILE && break; done`,
-    APART,
+    APART_HERE,
   ),
   sh(
     'arguments of programs of the host',
     `cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -a far-side`,
-    APART,
+    APART_HERE,
   ),
   sh(
     'environment of programs of the host',
     `cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep -a ESCAPE_SECRET`,
-    APART,
+    APART_HERE,
   ),
   sh(
     'secrets of another run',
     `cat /proc/[0-9]*/root/run/secrets/* 2>/dev/null | grep -a far-side`,
-    APART,
+    APART_HERE,
   ),
-  sh('a signal to a program of the host', 'kill -USR1 $PROCESS && echo OUT', APART),
+  sh('a signal to a program of the host', 'kill -USR1 $PROCESS && echo OUT', APART_HERE),
   {
     name: 'tracing a program of the host',
     by: 'perl',
@@ -118,7 +128,7 @@ if (syscall(101, 16, $ENV{PROCESS} + 0, 0, 0) == 0) {
   syscall(101, 17, $ENV{PROCESS} + 0, 0, 0);
   print "OUT\\n";
 }`,
-    ...APART,
+    ...APART_HERE,
   },
   {
     name: 'a file of the host by its handle',
@@ -130,7 +140,7 @@ my $handle = pack('LlQL', 8, 1, 2, 0);
 $handle = pack('LlLL', 8, 1, 2, 0);
 my $opened = syscall(304, fileno($folder), $handle, 65536);
 print $opened >= 0 ? "OUT\\n" : "$!\\n";`,
-    ...RIGHT,
+    ...RIGHT_HERE,
   },
   {
     name: 'a program for the kernel',
@@ -140,7 +150,7 @@ print $opened >= 0 ? "OUT\\n" : "$!\\n";`,
 my $attributes = pack('L8', 2, 4, 4, 1, 0, 0, 0, 0);
 my $opened = syscall(321, 0, $attributes, length $attributes);
 print $opened >= 0 ? "OUT\\n" : "$!\\n";`,
-    ...RIGHT,
+    ...RIGHT_HERE,
   },
   {
     name: 'families of sockets that no namespace holds',
@@ -156,6 +166,7 @@ for my $family (grep { $_ != 1 && $_ != 2 && $_ != 10 && $_ != 16 && $_ != 17 &&
 }`,
     advisory: { kept: 'the system call is refused in every run' },
     open: 'out',
+    process: { left: 'a process seal has no filter of system calls' },
   },
   {
     name: 'a netlink socket that changes routes',
@@ -173,11 +184,16 @@ print('OUT' if code == 0 else code)
 if code == 0: s.send(struct.pack('=IHHII', 16 + len(body), 25, 5, 2, 0) + body)`,
     ...RIGHT,
   },
-  sh('mounting proc', 'd=$(mktemp -d); mount -t proc none $d && umount $d && echo OUT', RIGHT),
-  sh('mounting sysfs', 'd=$(mktemp -d); mount -t sysfs none $d && umount $d && echo OUT', RIGHT),
+  sh('mounting proc', 'd=$(mktemp -d); mount -t proc none $d && umount $d && echo OUT', RIGHT_HERE),
+  sh(
+    'mounting sysfs',
+    'd=$(mktemp -d); mount -t sysfs none $d && umount $d && echo OUT',
+    RIGHT_HERE,
+  ),
   sh('mounting over a folder that is read-only', 'mount -o remount,rw /sys && echo OUT', {
     advisory: NO_RIGHT,
     open: 'out',
+    ...THERE,
   }),
   sh(
     'the release agent of a cgroup',
@@ -186,11 +202,12 @@ d=$(mktemp -d)
 mount -t cgroup -o devices none $d || exit
 [ -w $d/release_agent ] && echo OUT
 umount $d`,
-    RIGHT,
+    RIGHT_HERE,
   ),
   sh('the cgroup of the container', opens('/sys/fs/cgroup/pids/pids.max'), {
     advisory: { kept: 'cgroups are read-only in every run' },
     open: { kept: 'the root of the tree has no bound to lift' },
+    ...THERE,
   }),
   sh(
     'devices by files of its own',
@@ -204,19 +221,19 @@ while read -r kind major minor; do
 done
 rm -r $d
 for one in /dev/mem /dev/kmem /dev/port /dev/net/tun /dev/vsock; do [ -r $one ] && (exec 3<$one) && echo OUT $one; done`,
-    RIGHT,
+    RIGHT_HERE,
   ),
   sh(
     'the log of the kernel',
     'timeout 1 dd if=/dev/kmsg bs=8192 count=1 iflag=nonblock | grep -q . && echo OUT',
-    RIGHT,
+    RIGHT_HERE,
   ),
   ...[
     '/proc/sys/kernel/core_pattern',
     '/proc/sys/vm/overcommit_memory',
     '/proc/sys/net/ipv4/ip_forward',
     '/sys/kernel/mm/ksm/run',
-  ].map((path) => sh(`writing to ${path}`, opens(path), RIGHT)),
+  ].map((path) => sh(`writing to ${path}`, opens(path), RIGHT_HERE)),
   {
     name: 'an abstract socket of the host',
     by: 'node',
@@ -255,6 +272,7 @@ done`,
 find / -xdev \\( -name 'iterion-egress-*' -o -name door.sock -o -path '*/door/*' \\) -type s 2>/dev/null | sed 's/^/OUT /'
 cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -aqE '[r]elay-program|[n]etns-helper' && echo OUT`,
     advisory: { kept: 'there is none' },
+    process: { left: 'its helper is in sight where /proc cannot be mounted anew' },
     open: { left: 'what other runs of this machine do is not of this test' },
   },
   ...['127.0.0.1', '0.0.0.0', '::', '::ffff:127.0.0.1'].map((host): Technique => ({

@@ -4,8 +4,16 @@ import { recordsOf } from '../event-records.ts'
 import type { Battery } from './battery.ts'
 import type { World } from './far-side.ts'
 
+/** What the allowed target answers in every sealed run. */
+export const WELCOMES = [
+  ['HTTP', 'welcome\n'],
+  ['TLS', 'welcome\n'],
+  ['HTTP, unaware', 'welcome\n'],
+  ['TLS, unaware', 'welcome\n'],
+]
+
 /** What the outside world may hear of a sealed run: the allowed name, asked for what is allowed. */
-const WELCOME = /^(?:tls allowed\.test|http allowed\.test (?:GET|POST) \S*\/allowed)$/
+export const WELCOME = /^(?:tls allowed\.test|http allowed\.test (?:GET|POST) \S*\/allowed)$/
 
 /** Asserts that nothing got out of a sealed run, that the allowed target did, and that nobody else was touched. */
 export function assertSealed(t: Test, door: 'netns' | 'sidecar', battery: Battery): void {
@@ -20,12 +28,7 @@ export function assertSealed(t: Test, door: 'netns' | 'sidecar', battery: Batter
   const { attempts, welcomed, outside, host, lookups, neighbour, git } = battery
   t.strictSame(
     welcomed.map(({ name, text }) => [name, text]),
-    [
-      ['HTTP', 'welcome\n'],
-      ['TLS', 'welcome\n'],
-      ['HTTP, unaware', 'welcome\n'],
-      ['TLS, unaware', 'welcome\n'],
-    ],
+    WELCOMES,
     'what is allowed is reached',
   )
   t.strictSame(

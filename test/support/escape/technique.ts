@@ -21,6 +21,11 @@ export interface Technique {
   readonly advisory: Expected
   /** In a privileged container with a proxy that allows everything. */
   readonly open: Expected
+  /**
+   * In a process of this machine that is sealed by `wrap`, which seals its network alone. Default: it is tried, and none gets
+   * out.
+   */
+  readonly process?: { readonly left: string }
   /** Behind a door whose policy denies next to nothing. Default: it cannot even there. */
   readonly careless?: 'out'
 }

@@ -1,0 +1,57 @@
+import { processDoor } from '../door/process-door.ts'
+import { startProcessSeal } from '../door/process-seal.ts'
+import { EgressError } from '../errors.ts'
+import { compilePolicy } from '../policy/compile.ts'
+import { parsePolicy } from '../policy/parse.ts'
+import { type Check, fail, pass, warn } from './doctor-check.ts'
+import { boundOf, type Site } from './doctor-image.ts'
+
+/**
+ * Whether nodes can be sealed as processes of this machine: one is, with a command that does nothing. That takes no longer
+ * than to look, and leaves nothing.
+ */
+export async function checkSeal(
+  site: Pick<Site, 'host' | 'question' | 'timeoutMs' | 'end'>,
+): Promise<Check> {
+  const signal = boundOf(site)
+  const { host, question } = site
+  const { uid, gid } = host.user
+  // With a port to serve, so that it shows whether the system lets it.
+  const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
+  const policy = compilePolicy({ mode: 'allowlist', rules })
+  const { resolver, now } = host
+  const door = processDoor({ policy, resolver, audit: false, emit: () => undefined, now })
+  let close = () => undefined as void
+  try {
+    const sealing = startProcessSeal({
+      spawn: host.spawn,
+      searchPath: host.env['PATH'],
+      user: { caller: { uid, gid }, account: undefined },
+      runtimeFolder: host.env['XDG_RUNTIME_DIR'],
+      directory: question.options.workspace,
+      command: ['true'],
+      commandEnv: { PATH: host.env['PATH'] },
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    close = () => sealing.close()
+    signal.addEventListener('abort', close, { once: true })
+    const seal = await door.open(sealing)
+    close = () => seal.close()
+    const code = await seal.run()
+    if (code !== 0) return fail('seal', `a command in it ended with ${code}`, REMEDY)
+    if (seal.missing === undefined) return pass('seal', 'placed and proven')
+    const text = `placed and proven, but servers of the nodes cannot listen on ports that the policy allows, such as 443: ${seal.missing}`
+    return warn('seal', text, 'install iptables and iproute2')
+  } catch (error) {
+    if (signal.aborted) {
+      return fail('seal', `it was not there after ${site.timeoutMs / 1000} s`, REMEDY)
+    }
+    if (error instanceof EgressError) return fail('seal', error.message, REMEDY)
+    throw error
+  } finally {
+    close()
+    await door.close()
+  }
+}
+
+const REMEDY = 'do as it says, or install docker or podman'
