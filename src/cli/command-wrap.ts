@@ -1,21 +1,14 @@
 import { constants as osConstants } from 'node:os'
-import { DOOR_HOST, DOOR_PORT, lackOf } from '../door/door.ts'
-import { processDoor } from '../door/process-door.ts'
+import { DOOR_HOST, DOOR_PORT } from '../door/door.ts'
 import { type ProcessSeal, type ProcessSealing, startProcessSeal } from '../door/process-seal.ts'
 import { EgressError } from '../errors.ts'
-import { type EventLog, openEventLog } from '../events/event-log.ts'
-import type { EgressEvent } from '../events/event.ts'
-import type { Policy } from '../policy/policy.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
 import { sealedEnvironment } from '../sandbox/sealed-environment.ts'
 import type { Io } from './io.ts'
 import type { PolicyOptions } from './policy-flags.ts'
-import { policyFrom } from './policy-options.ts'
-import { renderError, renderJson, renderJsonError, toEgressError } from './render.ts'
-import { parseResolveOptions } from './resolve-option.ts'
+import { renderError, renderJsonError, toEgressError } from './render.ts'
 import { findWrapUser, type WrapUser } from './wrap-account.ts'
-import { WrapAudit } from './wrap-audit.ts'
 
 /** The options of `wrap`, as they are typed. */
 export interface WrapOptions extends PolicyOptions {
@@ -67,10 +60,9 @@ interface WrapRequest {
   readonly stop: Stopper
 }
 
-/** Runs the command behind a door, and reports. */
+/** Has the namespaces made, and meanwhile loads and does all the rest. */
 async function sealed(request: WrapRequest): Promise<number> {
   const { io, host, user, command, options, stop } = request
-  // The policy is read while the namespaces come to be.
   const sealing = startProcessSeal({
     spawn: host.spawn,
     searchPath: host.env['PATH'],
@@ -85,55 +77,12 @@ async function sealed(request: WrapRequest): Promise<number> {
     stdio: io.stdio,
   })
   stop.attach(sealing)
-  let log: EventLog | undefined
   try {
-    const { policy } = policyFrom(options)
-    if (options.events !== undefined) log = openEventLog(options.events)
-    const audit = new WrapAudit()
-    const emit = (event: EgressEvent) => {
-      if (options.audit === true) audit.record(event)
-      log?.write(event)
-    }
-    const code = await behindDoor(request, sealing, policy, emit)
-    if (options.audit === true) io.stderr(reportOf(audit, policy, options))
-    return code
+    const { runBehindDoor } = await import('./wrap-behind-door.ts')
+    return await runBehindDoor({ io, host, options, sealing, onSealed: stop.passOn })
   } finally {
     sealing.close()
-    await log?.close()
   }
-}
-
-/** Opens the door, has it proven, and lets the command run. */
-async function behindDoor(
-  { io, host, options, stop }: WrapRequest,
-  sealing: ProcessSealing,
-  policy: Policy,
-  emit: (event: EgressEvent) => void,
-): Promise<number> {
-  const resolver = parseResolveOptions(options.resolve).toResolver(host.resolver)
-  const audit = options.audit === true
-  const door = processDoor({ policy, resolver, audit, emit, now: host.now })
-  let seal: ProcessSeal | undefined
-  try {
-    seal = await door.open(sealing)
-    const lacking = lackOf(seal)
-    if (lacking !== undefined)
-      io.stderr(`iterion-egress: warning: ${lacking}
-`)
-    emit({ type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } })
-    stop.passOn(seal)
-    return await seal.run()
-  } finally {
-    seal?.close()
-    await door.close()
-  }
-}
-
-function reportOf(audit: WrapAudit, policy: Policy, { json }: WrapOptions): string {
-  const nowMs = Date.now()
-  return json === true
-    ? renderJson({ audit: audit.report(policy, nowMs) })
-    : audit.render(policy, nowMs)
 }
 
 /** What becomes of the signals that this process gets. */
@@ -143,7 +92,7 @@ interface Stopper {
   /** Gives it what there is to end. */
   attach(sealing: ProcessSealing): void
   /** From now on signals are the command's. */
-  passOn(seal: ProcessSeal): void
+  readonly passOn: (seal: ProcessSeal) => void
 }
 
 function stopper(io: Io): Stopper {

@@ -24,9 +24,10 @@ export class WrapAudit {
   readonly #lines = new Map<string, AuditLine>()
   #left = 0
 
-  /** Counts an event, if it is about a decision. */
+  /** Counts an event, if it is about a decision. A tunnel counts once, and what is asked inside it does not. */
   record({ type, data }: EgressEvent): void {
     if (type === 'network_allowed') {
+      if (data.in_tunnel === true) return
       this.#count({ verdict: 'allowed', ...placeOf(data), reason: data.rule ?? 'the mode' })
     } else if (type === 'network_blocked') {
       this.#count({ verdict: 'denied', ...placeOf(data), reason: data.reason })

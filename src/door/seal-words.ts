@@ -20,8 +20,9 @@ export interface SealUser {
 }
 
 /**
- * Makes the outer namespaces what they have to be. Whatever fails ends it. It says when the door can be
- * opened, which is done beside the rest, and closes its folder when it is told that the door is open.
+ * Makes the outer namespaces what they have to be. Whatever fails ends it. It says when the door can be opened, which is done
+ * beside the rest, and when all is covered that the command must not see. When it is told that the door is open, it makes its
+ * folder one that nobody can write, here and in the namespaces that have a copy of the mount.
  *
  * Nothing of it lies on a disk: the first folder that is covered holds the files that are bound elsewhere.
  */
@@ -60,6 +61,7 @@ for place; do
     socket) mount --bind "${EMPTY_FILE}" "$place" || [ ! -e "$place" ];;
   esac
 done
+echo covered
 read -r _
 mount -o remount,ro,nosuid,nodev,noexec none "$run"
 `
@@ -110,8 +112,8 @@ export function outerWords({ caller }: SealUser, helper: readonly string[]): Wor
 }
 
 /**
- * The command line that sets the outer namespaces up, from within them. It prints `lo` when there is one, and waits for a
- * line before its last step.
+ * The command line that sets the outer namespaces up, from within them. It prints `lo` when there is one and `covered` when the
+ * files are, and waits for a line before its last step.
  *
  * @param stub the address of the resolver
  */

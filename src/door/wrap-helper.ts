@@ -83,28 +83,41 @@ function prepare(order: WrapOrder & { readonly kind: 'prepare' }): HeldCommand {
   const { plan, setUp, command, env } = order
   const { child, complaint } = start(setUp, systemEnv(), ['pipe', 'pipe', 'pipe'])
   child.stdin?.on('error', () => undefined)
-  child.stdout?.once('data', () => {
-    openDoor(plan).then(
-      () => child.stdin?.end('open\n'),
-      (error: unknown) => tellAndExit({ kind: 'fault', why: String(error) }),
-    )
-  })
   let held: HeldCommand | undefined
+  let isSetUp = false
   let isReleased = false
   const early: NodeJS.Signals[] = []
+  const proceed = () => {
+    if (isSetUp && isReleased) held?.release()
+  }
+  let said = ''
+  let isOpening = false
+  child.stdout?.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+    if (!isOpening) {
+      isOpening = true
+      openDoor(plan).then(
+        () => child.stdin?.end('open\n'),
+        (error: unknown) => tellAndExit({ kind: 'fault', why: String(error) }),
+      )
+    }
+    if (held || !said.endsWith('covered\n')) return
+    // What it sees is as it will be. It starts through all but its last step, while the door is being opened.
+    held = hold(command, env)
+    for (const name of early) held.signal(name)
+  })
   child.on('close', (code) => {
-    if (code !== 0) {
+    if (code !== 0 || !held) {
       tellAndExit({ kind: 'fault', why: complaint() || 'the set-up failed' })
       return
     }
-    held = hold(command, env)
-    if (isReleased) held.release()
-    for (const name of early) held.signal(name)
+    isSetUp = true
+    proceed()
   })
   return {
     release() {
       isReleased = true
-      held?.release()
+      proceed()
     },
     signal: (name) => (held ? held.signal(name) : early.push(name)),
   }

@@ -37,6 +37,10 @@ const data = {
     rule: z.string().optional(),
     origin: z.string().optional(),
     address: z.string().optional().describe('The vetted address that was dialled.'),
+    in_tunnel: z
+      .literal(true)
+      .optional()
+      .describe('It is a request inside a tunnel, which has a record of its own.'),
   }),
   tunnel_closed: z.strictObject({
     ...network,

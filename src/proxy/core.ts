@@ -145,11 +145,16 @@ function isQuiet(policy: Policy, target: Target | BadTarget | undefined): boolea
   return lastMatch(policy.quiet.buckets(target.host.name), target.port, 0) !== undefined
 }
 
-/** Counts an allowed request, and records it if the operator wants that. */
+/**
+ * Counts an allowed request, and records it if the operator wants that.
+ *
+ * @param isInTunnel true for a request inside a tunnel, which was recorded itself
+ */
 export function recordAllowed(
   core: ProxyCore,
   admitted: Admitted,
   address: string | undefined,
+  isInTunnel = false,
 ): void {
   core.counters.allowed++
   if (!core.audit) return
@@ -163,6 +168,7 @@ export function recordAllowed(
       generation,
       ...(rule && { rule: rule.text, origin: formatOrigin(rule.origin) }),
       ...(address !== undefined && { address }),
+      ...(isInTunnel && { in_tunnel: true as const }),
     },
   })
 }

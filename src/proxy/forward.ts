@@ -175,7 +175,8 @@ export function exchange(
   }
   upstream.once('socket', (socket) => {
     readBefore = socket.bytesRead
-    if (mayRetry) recordAllowed(core, admitted, socket.remoteAddress)
+    const isInTunnel = context.tunnel !== undefined
+    if (mayRetry) recordAllowed(core, admitted, socket.remoteAddress, isInTunnel)
   })
   upstream.on('error', fail)
   upstream.on('information', (interim) => relayInterim(response, request, interim))

@@ -31,6 +31,20 @@ void tap.test('what was denied is counted, with the rule that would allow it', a
   t.match(audit.render(POLICY, NOW), /denied +looked-up\.test +- +1 +no-rule\n/)
 })
 
+void tap.test('a tunnel is counted once, whatever is asked inside it', async (t) => {
+  const audit = new WrapAudit()
+  const network = { host: 'allowed.test', port: 80, generation: 1, rule: 'allowed.test' }
+  for (const via of ['transparent', 'connect'] as const) {
+    audit.record({ type: 'network_allowed', data: { ...network, via } })
+    for (let i = 0; i < 3; i++) {
+      const data = { ...network, via: 'connect', in_tunnel: true } as const
+      audit.record({ type: 'network_allowed', data })
+    }
+  }
+  audit.record({ type: 'network_allowed', data: { ...network, via: 'forward' } })
+  t.match(audit.report(POLICY, NOW).lines, [{ verdict: 'allowed', times: 3 }])
+})
+
 void tap.test('it is bounded, and says so', async (t) => {
   const audit = new WrapAudit()
   for (let i = 0; i < 1_005; i++) audit.record(blocked(`n${i}.test`, 443, 'no-rule'))

@@ -20,7 +20,13 @@ const FULL: { readonly [T in EventType]: Required<EventData<T>> } = {
     count: 3,
   },
   network_blocked_summary: { count: 0, quiet: 5 },
-  network_allowed: { ...NETWORK, rule: 'x', origin: '--rule:1', address: '203.0.113.1' },
+  network_allowed: {
+    ...NETWORK,
+    rule: 'x',
+    origin: '--rule:1',
+    address: '203.0.113.1',
+    in_tunnel: true,
+  },
   tunnel_closed: {
     ...NETWORK,
     bytes_up: 0,

@@ -108,12 +108,17 @@ void tap.test('HTTP inside is served for that name alone, and answered in HTTP',
       connection.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
     )
   })
-  const opened = await open(t, { hosts: { 'allowed.test': upstream.port } })
+  const opened = await open(t, { hosts: { 'allowed.test': upstream.port }, audit: true })
   const client = opened.reach('127.64.0.2', 80, 'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
   t.match(await client.answer(), { status: 200, body: 'ok' })
   client.send('GET / HTTP/1.1\r\nHost: denied.test\r\n\r\n')
   t.match(await client.answer(), { status: 400 })
   t.match(opened.of('network_blocked'), [{ reason: 'host-mismatch' }])
+  const [tunnel, request, ...more] = opened.of('network_allowed')
+  t.match(tunnel, { host: 'allowed.test', port: 80, via: 'transparent' })
+  t.equal(tunnel?.in_tunnel, undefined)
+  t.match(request, { host: 'allowed.test', port: 80, in_tunnel: true })
+  t.strictSame(more, [])
 })
 
 void tap.test('what is refused is a reset, and the record says why', async (t) => {

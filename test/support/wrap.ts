@@ -35,6 +35,8 @@ export interface RunningWrap {
 export interface WrapStart {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** What standard input is; nothing by default. */
+  readonly stdin?: 'pipe'
 }
 
 /** A place to run `wrap` from. */
@@ -67,7 +69,8 @@ export function openWrapDesk(t: Test): WrapDesk {
   const { uid, gid } = ordinaryUser()
   chownSync(folder, uid, gid)
   chmodSync(folder, 0o755)
-  const start: WrapDesk['start'] = (caller, options, command, { env = {}, cwd = folder } = {}) => {
+  const start: WrapDesk['start'] = (caller, options, command, more = {}) => {
+    const { env = {}, cwd = folder, stdin = 'ignore' } = more
     const PATH = env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'
     const [first, ...rest] = [
       '/usr/bin/env',
@@ -88,13 +91,13 @@ export function openWrapDesk(t: Test): WrapDesk {
     const child = spawn(first, rest, {
       cwd,
       env: { HOME: home, ...env, PATH: process.env['PATH'] },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [stdin, 'pipe', 'pipe'],
     })
     t.teardown(() => child.kill('SIGKILL'))
     let stdout = ''
     let stderr = ''
-    child.stdout.on('data', (text: Buffer) => (stdout += text.toString()))
-    child.stderr.on('data', (text: Buffer) => (stderr += text.toString()))
+    child.stdout?.on('data', (text: Buffer) => (stdout += text.toString()))
+    child.stderr?.on('data', (text: Buffer) => (stderr += text.toString()))
     const done = once(child, 'close').then(([code]): Wrapped => ({
       code: code as number | null,
       stdout,

@@ -77,6 +77,8 @@ void tap.test('programs that know of no proxy reach the same', { skip: NO_WRAP }
     for (const [what, ask, complaint] of IGNORANT) {
       const allowed = await desk.run(caller, words, ask('http://allowed.test/'))
       t.strictSame(allowed, { code: 0, stdout: 'ok', stderr: '' }, `${what} of ${caller}`)
+      const audited = await desk.run(caller, [...words, '--audit'], ask('http://allowed.test/'))
+      t.match(audited.stderr, /^allowed +allowed\.test +80 +1 +allowed\.test$/m, 'counted once')
       const denied = await desk.run(caller, words, ask('http://denied.test/'))
       t.not(denied.code, 0, what)
       t.match(denied.stderr, complaint, what)

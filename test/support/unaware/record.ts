@@ -1,9 +1,11 @@
 import type { Test } from 'tap'
+import type { EventData } from '../../../src/events/event.ts'
 import type { ClientRun } from '../clients/run-client.ts'
 import { hasInOrder, tidy } from '../clients/record.ts'
 import { readPage, sectionOf, tableOf } from '../page.ts'
-import type { Inside } from './inside.ts'
-import type { UnawareProgram } from './unaware-program.ts'
+import type { FarSide } from './far-side.ts'
+import type { ProgramRunner } from './program-runner.ts'
+import { REFUSALS, type UnawareProgram } from './unaware-program.ts'
 
 // The table of docs/clients.md with programs that know of no proxy. Its cells read
 //
@@ -16,12 +18,13 @@ import type { UnawareProgram } from './unaware-program.ts'
 export interface UnawareRow {
   readonly name: string
   readonly version: string
-  /** The doors behind which it works. */
+  /** The doors behind which it works, and `wrap`. */
   readonly doors: readonly string[]
   /** What is shown of a name that no rule allows, and of a port. */
   readonly refusals: { readonly name: string; readonly port: string }
 }
 
+const OWN_NAMES = /^(?:evil\.denied|web\.allowed)\.test:/
 const SECTION = 'Programs that know of no proxy'
 const HEAD =
   '| program | version | works behind | of a name that no rule allows it shows | of a port that no rule allows it shows |'
@@ -38,15 +41,61 @@ export function unawareRows(): UnawareRow[] {
 export async function holdServed(
   t: Test,
   { name, host, port, ask, shows }: UnawareProgram,
-  inside: Inside,
+  inside: ProgramRunner,
 ): Promise<void> {
   const { code, stdout, output } = await inside.run(ask(host, port, 'allowed'))
   const isShown = typeof shows === 'string' ? stdout === shows : shows.test(output)
   t.ok(code === 0 && isShown, `${name} is served`, { code, output: output.slice(-4_000) })
 }
 
+/** What a program is held to. */
+export interface UnawareTrial {
+  readonly program: UnawareProgram
+  readonly inside: ProgramRunner
+  /** Behind what it runs: a door, or `wrap`. */
+  readonly behind: string
+  readonly far: FarSide
+}
+
+/** Checks that a program is served, and refused as its row says. */
+export async function holdRow(
+  t: Test,
+  rows: readonly UnawareRow[],
+  { program, inside, behind, far }: UnawareTrial,
+): Promise<void> {
+  const { name, version, ask } = program
+  const row = rows.find((one) => one.name === name)
+  t.ok(row?.doors.includes(behind), 'docs/clients.md says that it works')
+  const told = await inside.run({ words: version.words })
+  const installed = version.pattern.exec(told.output)?.[1] ?? 'unknown'
+  await holdServed(t, program, inside)
+  for (const refusal of REFUSALS) {
+    const before = far.connections()
+    const words = ask(refusal.host, refusal.port(program), refusal.column)
+    holdRefusal(t, row, installed, refusal.column, await inside.run(words))
+    t.equal(far.connections(), before, 'the servers saw nothing')
+  }
+}
+
+/** Checks that the events have every refusal of {@link holdRow}. */
+export function holdBlocks(t: Test, events: readonly EventData<'network_blocked'>[]): void {
+  const lines = events
+    .map(({ host, port, via, reason }) => `${host}:${port} ${via} ${reason}`)
+    .filter((line) => OWN_NAMES.test(line))
+  t.strictSame(
+    [...new Set(lines)].toSorted(),
+    [
+      'evil.denied.test:0 transparent no-rule',
+      'web.allowed.test:22 transparent port',
+      'web.allowed.test:5432 transparent port',
+      'web.allowed.test:8443 transparent port',
+    ],
+    'the events have every refusal',
+  )
+}
+
 /** Checks what a refused program showed against its cell. With SHOW_CLIENTS=1 the test prints the text as well. */
-export function holdRefusal(
+function holdRefusal(
   t: Test,
   row: UnawareRow | undefined,
   version: string,

@@ -1,5 +1,5 @@
 import { GIT_IDENTITY } from '../clients/served-repository.ts'
-import type { Program } from './inside.ts'
+import type { Program } from './program-runner.ts'
 import { TLS_PORTS, type Place, type UnawareProgram, urlOf } from './unaware-program.ts'
 
 /** Programs of git and of a database: what they speak is not, or not only, HTTP. */

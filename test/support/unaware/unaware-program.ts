@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { DENIED, OTHER_PORT, WEB } from './far-side.ts'
-import type { Program } from './inside.ts'
+import type { Program } from './program-runner.ts'
 
 /** What a program is used for: to be served, or to be refused a name, or a port. */
 export type Use = 'allowed' | 'name' | 'port'
