@@ -90,6 +90,7 @@ void tap.test('every technique gets out somewhere, or says why it cannot', (t) =
   const nowhere = TECHNIQUES.filter(
     (one) => ![one.advisory, one.open, one.careless].includes('out'),
   )
-  t.ok(nowhere.length * 8 < names.length, `only ${nowhere.length} get out nowhere`)
+  // Half of them ask the resolver of a door for what no policy gives, or for its own port.
+  t.ok(nowhere.length * 5 < names.length, `only ${nowhere.length} get out nowhere`)
   t.end()
 })
