@@ -34,7 +34,7 @@ for (const version of process.argv.slice(2)) {
   }
   run(node, ['--version'])
   const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` }
-  run(node, ['node_modules/.bin/tap', '--disable-coverage', '--reporter=tap', ...UNIT_TESTS], {
-    env,
-  })
+  // These take the types out by themselves, in a fraction of the time.
+  const options = ['--disable-coverage', '--type-strip-only', '--reporter=tap']
+  run(node, ['node_modules/.bin/tap', ...options, ...UNIT_TESTS], { env })
 }
