@@ -46,19 +46,16 @@ export function leadHere(plan: DoorPlan, env: Env): Promise<string | undefined> 
   return tell('ip', ['-batch', '-'], input, env)
 }
 
-/** Brings connections to the ports of a plan to other ports, with the address kept; a text says why not. */
+/** Brings connections of one family to the ports of a plan to other ports, with the address kept; a text says why not. */
 export async function redirect(
+  family: 4 | 6,
   plan: DoorPlan,
   redirects: readonly Redirect[],
   env: Env,
 ): Promise<string | undefined> {
-  const tellAll = async (program: string, input: string | undefined) =>
-    input === undefined ? undefined : tell(program, ['--noflush', '-w', '2'], input, env)
-  const faults = await Promise.all([
-    tellAll('iptables-restore', natLines(4, plan, redirects)),
-    tellAll('ip6tables-restore', natLines(6, plan, redirects)),
-  ])
-  return faults.find((fault) => fault !== undefined)
+  const input = natLines(family, plan, redirects)
+  const program = family === 4 ? 'iptables-restore' : 'ip6tables-restore'
+  return input === undefined ? undefined : tell(program, ['--noflush', '-w', '2'], input, env)
 }
 
 async function tell(

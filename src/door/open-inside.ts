@@ -40,8 +40,8 @@ export async function openInside(plan: DoorPlan, env: Env): Promise<OpenedDoor> 
     const datagrams = await bind(plan.stub, NAMES_PORT)
     const [hidden, unled] = await Promise.all([openHidden(plan, env), leading])
     if (typeof hidden !== 'string') {
-      opened.push(...hidden)
-      return { servers: opened, datagrams, taken: [], missing: unled }
+      opened.push(...hidden.servers)
+      return { servers: opened, datagrams, taken: [], missing: unled ?? hidden.missing }
     }
     const taken = await openPlainly(plan)
     opened.push(...taken)
@@ -59,8 +59,14 @@ async function assertLed({ range }: DoorPlan, leading: Promise<string | undefine
   if (fault !== undefined) throw new Error(`${range} cannot be led to lo: ${fault}`)
 }
 
+interface HiddenSockets {
+  readonly servers: readonly DoorServer[]
+  /** Why IPv6 addresses do not lead there; undefined: they do, or none is to. */
+  readonly missing: string | undefined
+}
+
 /** Sockets on ports of the system's choice, and rules that lead there; a text says why not. */
-async function openHidden(plan: DoorPlan, env: Env): Promise<DoorServer[] | string> {
+async function openHidden(plan: DoorPlan, env: Env): Promise<HiddenSockets | string> {
   const host = plan.routes.some(({ family }) => family === 6) ? ANY_6 : ANY
   const opened: DoorServer[] = []
   const redirects: Redirect[] = []
@@ -69,8 +75,11 @@ async function openHidden(plan: DoorPlan, env: Env): Promise<DoorServer[] | stri
     opened.push({ server, use: port })
     redirects.push({ from: port, to: (server.address() as { port: number }).port })
   }
-  const fault = await redirect(plan, redirects, env)
-  if (fault === undefined) return opened
+  const fault = await redirect(4, plan, redirects, env)
+  // One family after the other: what leads to a socket that is closed again would be worse than no rule.
+  if (fault === undefined) {
+    return { servers: opened, missing: await redirect(6, plan, redirects, env) }
+  }
   for (const { server } of opened) server.close()
   return fault
 }

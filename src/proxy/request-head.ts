@@ -5,6 +5,14 @@ import { formatHost } from '../policy/host.ts'
 /** What is looked at of a head, whoever read it. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'rawHeaders'>
 
+/** Of a request that came without a head: nothing in it can be wrong. */
+export const NO_HEAD: RequestHead = {
+  method: 'CONNECT',
+  url: '',
+  httpVersion: '1.1',
+  rawHeaders: [],
+}
+
 /** Why a request is refused by its head alone. */
 export interface HeadFault {
   readonly kind: 'fault'

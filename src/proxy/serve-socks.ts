@@ -3,14 +3,11 @@ import type { BadTarget, Target } from '../policy/target.ts'
 import { admit, type ProxyCore, recordRefusal } from './core.ts'
 import { MessageReader } from './message-reader.ts'
 import { closeWithin, phraseOf, type Refusal, refusal } from './refuse.ts'
-import type { RequestHead, RequestTarget } from './request-head.ts'
+import { NO_HEAD, type RequestTarget } from './request-head.ts'
 import * as socks from './socks.ts'
 import { openTunnel, type ServeHttp } from './tunnel.ts'
 
-const SSH_PORT = 22
 const GATEWAY_TIMEOUT = 504
-/** There is no head: nothing in it can be wrong. */
-const NO_HEAD: RequestHead = { method: 'CONNECT', url: '', httpVersion: '1.1', rawHeaders: [] }
 
 /**
  * A client of SOCKS 5, from its first byte: methods, a password if a token is wanted, a request. Then it is a tunnel like
@@ -142,7 +139,7 @@ function readTarget(target: Target | BadTarget) {
  */
 function answerFor(refused: Refusal): Buffer {
   const { reason, status, target } = refused
-  if (target !== undefined && 'port' in target && target.port === SSH_PORT) {
+  if (target !== undefined && 'port' in target && target.port === socks.SSH_PORT) {
     return Buffer.concat([socks.requestAnswer(socks.GRANTED), socks.sshRefusal(phraseOf(refused))])
   }
   return socks.requestAnswer(socks.replyFor(reason, status === GATEWAY_TIMEOUT))

@@ -6,13 +6,9 @@ import { type AddressNames, byName } from './address-names.ts'
 import { admit, type ProxyCore, recordRefusal } from './core.ts'
 import { closeWithin, phraseOf, type Refusal } from './refuse.ts'
 import { resetSocket } from './relay.ts'
-import type { RequestHead } from './request-head.ts'
-import { sshRefusal } from './socks.ts'
+import { NO_HEAD } from './request-head.ts'
+import { SSH_PORT, sshRefusal } from './socks.ts'
 import { openTunnel, type ServeHttp } from './tunnel.ts'
-
-const SSH_PORT = 22
-/** There is no head: nothing in it can be wrong. */
-const NO_HEAD: RequestHead = { method: 'CONNECT', url: '', httpVersion: '1.1', rawHeaders: [] }
 
 /** Where a client connected to that knows of no proxy. */
 export interface Destination {

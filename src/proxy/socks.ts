@@ -138,6 +138,9 @@ export function replyFor(reason: DenyReason, timedOut: boolean): number {
   }
 }
 
+/** Where clients of SSH connect to: they print a refusal in their own protocol. */
+export const SSH_PORT = 22
+
 const HOST_NOT_ALLOWED_TO_CONNECT = 1
 const SSH_MSG_DISCONNECT = 1
 

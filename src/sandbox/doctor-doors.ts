@@ -4,6 +4,7 @@ import type { ContainerRuntime } from '../door/container-runtime.ts'
 import { EgressError } from '../errors.ts'
 import { compilePolicy } from '../policy/compile.ts'
 import { parsePolicy } from '../policy/parse.ts'
+import type { Policy } from '../policy/policy.ts'
 import { holderSpec } from './container-spec.ts'
 import { type Check, pass, warn } from './doctor-check.ts'
 import type { Driver, ImageInfo } from './driver.ts'
@@ -16,6 +17,12 @@ import { Teardown } from './teardown.ts'
 
 /** The doors that keep a sandbox in. */
 const DOORS = ['netns', 'sidecar'] as const
+
+/** The policy of a door that is tried: with a port to serve, so that it shows whether the system lets it. */
+export function trialPolicy(): Policy {
+  const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
+  return compilePolicy({ mode: 'allowlist', rules })
+}
 
 /** What doors are looked at with. */
 export interface DoorQuestion {
@@ -121,9 +128,7 @@ async function tryDoor(
     )
     stop = () => container.stop()
     const tools = { host, runtime, emit: () => undefined, handle: { record: { id } } }
-    // With a port to serve, so that it shows whether the system lets it.
-    const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
-    const policy = compilePolicy({ mode: 'allowlist', rules })
+    const policy = trialPolicy()
     const { missing } = await openDoor(
       { door: kind, sidecarImage },
       tools,

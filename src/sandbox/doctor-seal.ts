@@ -1,9 +1,8 @@
 import { processDoor } from '../door/process-door.ts'
 import { startProcessSeal } from '../door/process-seal.ts'
 import { EgressError } from '../errors.ts'
-import { compilePolicy } from '../policy/compile.ts'
-import { parsePolicy } from '../policy/parse.ts'
 import { type Check, fail, pass, warn } from './doctor-check.ts'
+import { trialPolicy } from './doctor-doors.ts'
 import { boundOf, type Site } from './doctor-image.ts'
 
 /**
@@ -16,9 +15,7 @@ export async function checkSeal(
   const signal = boundOf(site)
   const { host, question } = site
   const { uid, gid } = host.user
-  // With a port to serve, so that it shows whether the system lets it.
-  const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
-  const policy = compilePolicy({ mode: 'allowlist', rules })
+  const policy = trialPolicy()
   const { resolver, now } = host
   const door = processDoor({ policy, resolver, audit: false, emit: () => undefined, now })
   let close = () => undefined as void

@@ -1,9 +1,6 @@
 import { missingProgram, sealRemedy } from '../door/seal-remedy.ts'
-import { findOnPath } from './drivers/find-runtime.ts'
+import { findOnPath, findSystemProgram } from './drivers/find-runtime.ts'
 import type { SandboxHost } from './host.ts'
-
-/** Where the set-up of a seal looks beside the PATH. */
-const SYSTEM_FOLDERS = '/usr/sbin:/sbin'
 
 /** Programs that start a seal, and those that set it up. */
 const STARTING = ['unshare', 'setpriv', 'sh']
@@ -20,11 +17,9 @@ export function whyNoSeal(host: SandboxHost): string | undefined {
   if (host.user.uid === 0) {
     return 'root is not kept in by a process seal, since it can walk out by the files of this machine; start the run as another user'
   }
-  const PATH = host.env['PATH'] ?? ''
-  const wide = { ...host, env: { ...host.env, PATH: `${PATH}:${SYSTEM_FOLDERS}` } }
   const missing =
     STARTING.find((name) => findOnPath(name, host) === undefined) ??
-    SETTING_UP.find((name) => findOnPath(name, wide) === undefined)
+    SETTING_UP.find((name) => findSystemProgram(name, host) === undefined)
   const why = missing === undefined ? sealRemedy('') : missingProgram(missing)
   return why === undefined ? undefined : `a process seal is not possible: ${why}`
 }

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { median, timeOf } from './support/pairs.js'
 
 const PAIRS = 20
 const IMAGE = 'iterion-egress-test'
@@ -111,26 +112,6 @@ async function timeOfSteps(network, cwd, env) {
   holder.stdin.end()
   await once(holder, 'close')
   return performance.now() - start
-}
-
-function timeOf([program, ...args], cwd, env) {
-  return new Promise((resolve, reject) => {
-    const start = performance.now()
-    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] })
-    let complaints = ''
-    child.stderr.on('data', (chunk) => (complaints += chunk))
-    child.on('error', reject)
-    child.on('close', (code) => {
-      if (code === 0) resolve(performance.now() - start)
-      else reject(new Error(`${program} ${args.join(' ')}: ${code}: ${complaints}`))
-    })
-  })
-}
-
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
 function table({ pairs, docker_run_ms: base, rows }) {

@@ -1,8 +1,8 @@
 // What `wrap` costs beyond the command itself: pairs of the bare command and of the sealed one, interleaved.
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { median, timeOf } from './support/pairs.js'
 
 const PAIRS = 20
 /** The most that a sealed command may take beyond the bare one, in milliseconds, as the median of the pairs. */
@@ -32,8 +32,9 @@ async function measure(folder) {
   const differences = []
   // The first round warms caches and does not count.
   for (let round = 0; round <= PAIRS; round++) {
-    const alone = await timeOf(COMMAND, folder)
-    const sealed = await timeOf([...WRAP, ...COMMAND], folder)
+    const env = { PATH: process.env.PATH, HOME: folder }
+    const alone = await timeOf(COMMAND, folder, env)
+    const sealed = await timeOf([...WRAP, ...COMMAND], folder, env)
     if (round === 0) continue
     bare.push(alone)
     differences.push(sealed - alone)
@@ -47,27 +48,6 @@ async function measure(folder) {
     high: Math.round(Math.max(...differences)),
     most: MOST,
   }
-}
-
-function timeOf([program, ...args], cwd) {
-  return new Promise((resolve, reject) => {
-    const start = performance.now()
-    const env = { PATH: process.env.PATH, HOME: cwd }
-    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] })
-    let complaints = ''
-    child.stderr.on('data', (chunk) => (complaints += chunk))
-    child.on('error', reject)
-    child.on('close', (code) => {
-      if (code === 0) resolve(performance.now() - start)
-      else reject(new Error(`${program} ${args.join(' ')}: ${code}: ${complaints}`))
-    })
-  })
-}
-
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
 function lines({ pairs, bare_ms: bare, median: mid, low, high, most }) {

@@ -59,5 +59,8 @@ void tap.test('what iptables is told', async (t) => {
 void tap.test('a program that is not there is named', async (t) => {
   const nowhere = { PATH: '/nonexistent' }
   t.match(await leadHere(PLAN, nowhere), /^ip cannot be started/)
-  t.match(await redirect(PLAN, REDIRECTS, nowhere), /^iptables-restore cannot be started/)
+  t.match(await redirect(4, PLAN, REDIRECTS, nowhere), /^iptables-restore cannot be started/)
+  t.match(await redirect(6, PLAN, REDIRECTS, nowhere), /^ip6tables-restore cannot be started/)
+  const ofNames = { ...PLAN, routes: [] }
+  t.equal(await redirect(6, ofNames, REDIRECTS, nowhere), undefined, 'nothing is to be said')
 })

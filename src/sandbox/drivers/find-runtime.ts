@@ -74,6 +74,15 @@ export function findOnPath(
   return undefined
 }
 
+/** The same for a program that sets up a network or mounts: those are in folders that are not on everybody's PATH. */
+export function findSystemProgram(
+  name: string,
+  { env, cwd }: Pick<SandboxHost, 'env' | 'cwd'>,
+): string | undefined {
+  const PATH = `${env['PATH'] ?? ''}:/usr/sbin:/sbin`
+  return findOnPath(name, { env: { ...env, PATH }, cwd })
+}
+
 /** True for a regular file that the caller may start. */
 export function isProgram(file: string): boolean {
   try {
