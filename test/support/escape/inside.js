@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
 const AT_ONCE = 6
-const BOUND_MS = 5_000
+// Longer than a resolver waits before it asks again: a lost datagram keeps no technique in.
+const BOUND_MS = 10_000
 
 const { facts, commands, inOrder, last, mark, waits } = JSON.parse(
   readFileSync('plan.json', 'utf8'),

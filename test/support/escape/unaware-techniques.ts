@@ -58,6 +58,44 @@ const inside = (name, use) => lookup(name, { family: 4 }, (error, address) => er
 
 /** They get into each other's way, and into that of all others: at most one at a time, when all others are done. */
 export const DISTURBING: readonly Technique[] = [
+  node(
+    'many synthetic addresses, in order and at random',
+    String.raw`
+const net = require('node:net')
+const reach = (word, port) => new Promise((resolve) => {
+  const host = [24, 16, 8, 0].map((bits) => (word >>> bits) & 255).join('.')
+  const socket = net.connect({ host, port })
+  socket.on('connect', () => socket.write('GET /leak HTTP/1.1\r\nHost: denied.test\r\n\r\n'))
+  socket.on('data', (data) => say(data))
+  socket.on('error', () => undefined)
+  socket.on('close', resolve)
+  socket.setTimeout(300, () => socket.destroy())
+})
+const words = [...Array(600).keys()].map((i) => 0x7f400000 + i)
+for (let i = 0; i < 300; i++) words.push(0x7f400000 + Math.floor(Math.random() * 2 ** 22))
+const work = async () => { for (let word; (word = words.pop()) !== undefined; ) {
+  await reach(word, 80)
+  await reach(word, 443)
+} }
+Promise.all([...Array(16)].map(work))`,
+    CARELESS,
+  ),
+  node(
+    'messages for the resolver that are none',
+    String.raw`
+const { randomBytes } = require('node:crypto')
+const socket = require('node:dgram').createSocket('udp4')
+socket.on('message', (message) => message.length > 512 && say('OUT of bounds'))
+const good = question('denied.test')
+for (let i = 0; i < 500; i++) {
+  const bytes = i % 2 ? randomBytes(i) : Buffer.concat([good.subarray(0, i % good.length), randomBytes(i % 9)])
+  if (bytes.length > 0) socket.send(bytes, 53, '127.64.0.1')
+}
+setTimeout(() => {
+  socket.close()
+  require('node:dns').lookup('allowed.test', { family: 4 }, (error) => say(error ? 'OUT of order' : 'it answers'))
+}, 1500)`,
+  ),
   python(
     'forged answers on the port of the resolver: an address outside',
     `${FORGER}
@@ -134,35 +172,15 @@ inside('allowed.test', (host) => talk({ host, port: ${port} }, 'hello'))`,
 inside('allowed.test', (host) => { for (const port of [53, 443, 7000]) datagram(port, host, 'hello') })`,
   ),
   node(
-    'many synthetic addresses, in order and at random',
-    String.raw`
-const net = require('node:net')
-const reach = (word, port) => new Promise((resolve) => {
-  const host = [24, 16, 8, 0].map((bits) => (word >>> bits) & 255).join('.')
-  const socket = net.connect({ host, port })
-  socket.on('connect', () => socket.write('GET /leak HTTP/1.1\r\nHost: denied.test\r\n\r\n'))
-  socket.on('data', (data) => say(data))
-  socket.on('error', () => undefined)
-  socket.on('close', resolve)
-  socket.setTimeout(300, () => socket.destroy())
-})
-const words = [...Array(600).keys()].map((i) => 0x7f400000 + i)
-for (let i = 0; i < 300; i++) words.push(0x7f400000 + Math.floor(Math.random() * 2 ** 22))
-const work = async () => { for (let word; (word = words.pop()) !== undefined; ) {
-  await reach(word, 80)
-  await reach(word, 443)
-} }
-Promise.all([...Array(16)].map(work))`,
-    CARELESS,
-  ),
-  node(
     'the sockets of the door by their own ports',
-    String.raw`
+    String.raw`${LOOK_UP}
 const { readFileSync } = require('node:fs')
 const ports = new Set(['tcp', 'tcp6'].flatMap((name) => readFileSync('/proc/net/' + name, 'utf8').split('\n')
   .filter((line) => / 0A /.test(line)).map((line) => parseInt(line.trim().split(/\s+/)[1].split(':')[1], 16))))
-for (const port of ports) for (const host of ['127.0.0.1', '127.64.0.1', '127.64.0.2', '127.99.0.1'])
-  talk({ host, port }, 'GET /leak HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n\r\n')`,
+const knock = (host) => { for (const port of ports)
+  talk({ host, port }, 'GET /leak HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n\r\n') }
+for (const host of ['127.0.0.1', '127.64.0.1', '127.64.0.2', '127.99.0.1']) knock(host)
+for (const name of ['allowed.test', 'denied.test']) inside(name, knock)`,
     CARELESS,
   ),
   node(
@@ -183,22 +201,6 @@ for (let i = 0; i < 50; i++) {
   lookup(name, (error, address) => say(error ? error.code : 'OUT ' + address))
 }`,
     CARELESS,
-  ),
-  node(
-    'messages for the resolver that are none',
-    String.raw`
-const { randomBytes } = require('node:crypto')
-const socket = require('node:dgram').createSocket('udp4')
-socket.on('message', (message) => message.length > 512 && say('OUT of bounds'))
-const good = question('denied.test')
-for (let i = 0; i < 500; i++) {
-  const bytes = i % 2 ? randomBytes(i) : Buffer.concat([good.subarray(0, i % good.length), randomBytes(i % 9)])
-  if (bytes.length > 0) socket.send(bytes, 53, '127.64.0.1')
-}
-setTimeout(() => {
-  socket.close()
-  require('node:dns').lookup('allowed.test', { family: 4 }, (error) => say(error ? 'OUT of order' : 'it answers'))
-}, 1500)`,
   ),
   sh(
     'rules and addresses of the namespace',
