@@ -130,10 +130,11 @@ void tap.test('signals are the node’s', { skip: NO_WRAP }, async (t) => {
     t.equal((await run.done).code, expected, signal)
     t.match(desk.record(), { status: 'cancelled' })
   }
-  // One that does not heed the first is ended by the second.
+  // One that does not heed the first is ended by the second. The number is nobody else's.
+  const sleep = `sleep 61.${process.pid}`
   write(
     desk,
-    `  - { id: only, command: 'trap "" TERM INT; echo up $PPID; sleep 61 & wait; sleep 61' }\n`,
+    `  - { id: only, command: 'trap "" TERM INT; echo up $PPID; ${sleep} & wait; ${sleep}' }\n`,
   )
   const run = desk.start(['run', 'workflow.yaml'])
   await run.hears('up')
@@ -141,7 +142,7 @@ void tap.test('signals are the node’s', { skip: NO_WRAP }, async (t) => {
   await pause(300)
   run.child.kill('SIGTERM')
   t.equal((await run.done).code, 143)
-  await waitFor(() => (spawnSync('pgrep', ['-fx', 'sleep 61']).status === 1 ? true : undefined))
+  await waitFor(() => (spawnSync('pgrep', ['-fx', sleep]).status === 1 ? true : undefined))
 })
 
 void tap.test('what a node reads is given to it', { skip: NO_WRAP }, async (t) => {
