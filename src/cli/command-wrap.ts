@@ -23,6 +23,12 @@ export interface WrapOptions extends PolicyOptions {
 const AS_ROOT =
   'iterion-egress: warning: --as-root: the command is root on the file system of this machine, and root can walk out by it\n'
 
+/** Root did not ask to be somebody else, whose programs fail in its folders. */
+function asNobody({ account, env }: WrapUser): string {
+  const { HOME } = env
+  return `iterion-egress: root's command runs as ${account?.name ?? 'another user'} (HOME=${HOME ?? '/'}); --user NAME takes somebody else\n`
+}
+
 /**
  * `wrap`: seals one command of this machine.
  *
@@ -42,6 +48,7 @@ export async function runWrap(
     const host = io.sandboxHost()
     const user = await findWrapUser(host, options)
     if (options.asRoot === true) io.stderr(AS_ROOT)
+    else if (user.account !== undefined && options.user === undefined) io.stderr(asNobody(user))
     return await sealed({ io, host, user, command, options, stop })
   } catch (error) {
     if (stop.signal !== undefined) return 128 + osConstants.signals[stop.signal]

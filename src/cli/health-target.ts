@@ -11,7 +11,7 @@ const USUAL_PORT = 3128
  * Where the proxy listens that was started with these words, as its own machine reaches it.
  *
  * @param words a command line of `serve`
- * @throws {Error} if a file with a token cannot be read
+ * @throws {Error} if a file with a token cannot be read; for port 0
  */
 export function whereServed(
   words: readonly string[],
@@ -24,8 +24,11 @@ export function whereServed(
   const token =
     valueOf(words, '--token') ??
     (file === undefined ? env['ITERION_EGRESS_TOKEN'] : readFile(file).trim())
-  const isEverywhere = named === '' || named === '0.0.0.0'
-  const host = isEverywhere ? '127.0.0.1' : named === '::' ? '::1' : named
+  if (digits !== '' && Number(digits) === 0) {
+    throw new Error('port 0 is chosen by the system, and this check does not learn which it is')
+  }
+  // On `::` it serves IPv4 too, which every container has.
+  const host = ['', '0.0.0.0', '::'].includes(named) ? '127.0.0.1' : named
   return { host, port: digits === '' ? USUAL_PORT : Number(digits), token }
 }
 

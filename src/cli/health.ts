@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { closeDebugger } from '../no-debugger.ts'
 import { answerProblem, PROBE_REQUEST } from '../door/probe.ts'
 import { whereServed } from './health-target.ts'
 
@@ -8,6 +9,8 @@ import { whereServed } from './health-target.ts'
 
 const ANSWER_MS = 3_000
 const FIRST_PROCESS = '/proc/1'
+
+closeDebugger()
 
 function unhealthy(why: string): void {
   process.stdout.write(`${why}\n`)

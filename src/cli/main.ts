@@ -202,7 +202,8 @@ function addWrapCommand(
     program
       .command('wrap')
       .description('seal a program of this machine; hostile code belongs in run')
-      .usage('[options] -- <command>'),
+      .usage('[options] -- <command>')
+      .showHelpAfterError('(the command stands behind --; --help says more)'),
   )
     .option('--resolve <map>', RESOLVE_HELP, collect, [])
     .option('--audit', 'say at the end what was allowed and denied, on standard error')

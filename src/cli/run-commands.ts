@@ -33,7 +33,8 @@ export function addRunCommands(
       program
         .command('run')
         .description('run a workflow in a sandbox, or the one command behind --')
-        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+        .usage('[options] [workflow] | [options] --image <image> -- <command>')
+        .showHelpAfterError('(a command stands behind --; --help says more)'),
     ),
   )
     .addHelpText('after', RUN_EXIT_HELP)
@@ -141,7 +142,8 @@ export function addForecastCommands(
       program
         .command('plan')
         .description('say what run would do with the same words, without doing it')
-        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+        .usage('[options] [workflow] | [options] --image <image> -- <command>')
+        .showHelpAfterError('(a command stands behind --; --help says more)'),
     ),
   )
     .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])
@@ -157,7 +159,8 @@ export function addForecastCommands(
       program
         .command('doctor')
         .description('look at everything that a run needs, before there is one')
-        .usage('[options] [workflow] | [options] --image <image> -- <command>'),
+        .usage('[options] [workflow] | [options] --image <image> -- <command>')
+        .showHelpAfterError('(a command stands behind --; --help says more)'),
     ),
   )
     .option('--env <name[=value]>', 'a variable for the run (repeatable)', collect, [])

@@ -1,3 +1,4 @@
+import { closeDebugger } from '../no-debugger.ts'
 import { systemResolver } from '../proxy/system-resolver.ts'
 import type { ToWorker } from '../workers/messages.ts'
 import { runWorker } from '../workers/worker.ts'
@@ -9,6 +10,7 @@ import { tuneForConnections } from './tune.ts'
 /** A terminal and a service manager tell these to all processes; the primary is the one that answers them. */
 const OF_THE_PRIMARY: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGUSR2']
 
+closeDebugger()
 for (const signal of OF_THE_PRIMARY) process.on(signal, () => undefined)
 // Nobody would record any more what it does.
 process.on('disconnect', () => process.exit(1))

@@ -19,6 +19,20 @@ interface AuditLine {
   times: number
 }
 
+/** What was asked for, for programs. */
+interface AuditReport {
+  /** Without a port a name was looked up, and nobody came as far as one. */
+  readonly lines: readonly (Omit<AuditLine, 'port'> & { readonly port?: number })[]
+  /** Rules, as a policy file has them, that would allow what was denied. */
+  readonly rules: readonly string[]
+  /** The same that would open addresses that are not public. */
+  readonly inside: readonly string[]
+}
+
+/** A port that no rule has leads nowhere inside, and nobody hears of it. */
+const NOTHING =
+  'iterion-egress: nothing was asked of the proxy (a port that no rule names is refused inside, and is not seen)\n'
+
 /** Keeps count of what a command asked of the network. */
 export class WrapAudit {
   readonly #lines = new Map<string, AuditLine>()
@@ -36,29 +50,35 @@ export class WrapAudit {
 
   /** The report for people: a table, and the rules that would allow what was denied. */
   render(policy: Policy, nowMs: number): string {
-    const { lines, rules } = this.report(policy, nowMs)
-    if (lines.length === 0) return 'iterion-egress: nothing was asked of the network\n'
+    const lines = this.#sorted()
+    if (lines.length === 0) return NOTHING
     const rows = lines.map(({ verdict, host, port, times, reason }) =>
       [verdict, host, port === 0 ? '-' : String(port), String(times), reason].map(shownLines),
     )
     const more = this.#left === 0 ? '' : `and ${this.#left} more\n`
-    const suggested =
-      rules.length === 0
-        ? ''
-        : `these rules would allow what was denied:\n${rules.map((rule) => `  - ${rule}\n`).join('')}`
-    return `iterion-egress: what was asked of the network\n${renderTable([HEAD, ...rows])}${more}${suggested}`
+    const { rules, inside } = suggestionsFor(lines, policy, nowMs)
+    return [
+      `iterion-egress: what was asked of the network\n${renderTable([HEAD, ...rows])}${more}`,
+      listed('these rules would allow what was denied:', rules),
+      listed('and these would open addresses inside your own networks, if that is meant:', inside),
+    ].join('')
   }
 
   /** The same for programs. */
-  report(
-    policy: Policy,
-    nowMs: number,
-  ): { readonly lines: readonly AuditLine[]; readonly rules: readonly string[] } {
-    const lines = [...this.#lines.values()].toSorted((one, other) =>
+  report(policy: Policy, nowMs: number): AuditReport {
+    const lines = this.#sorted()
+    const { rules, inside } = suggestionsFor(lines, policy, nowMs)
+    return {
+      lines: lines.map(({ port, ...line }) => ({ ...line, ...(port !== 0 && { port }) })),
+      rules: rules.map(unquoted),
+      inside: inside.map(unquoted),
+    }
+  }
+
+  #sorted(): AuditLine[] {
+    return [...this.#lines.values()].toSorted((one, other) =>
       one.verdict.localeCompare(other.verdict),
     )
-    const rules = lines.flatMap((line) => suggestionFor(line, policy, nowMs) ?? [])
-    return { lines, rules: [...new Set(rules)] }
   }
 
   #count(line: Omit<AuditLine, 'times'>): void {
@@ -77,6 +97,27 @@ const HEAD = ['verdict', 'host', 'port', 'times', 'rule or reason']
 
 function placeOf({ host, port }: { readonly host: string; readonly port: number }) {
   return { host, port }
+}
+
+/** Each once; what opens addresses that are not public apart from the others, and nothing that opens a cloud's metadata. */
+function suggestionsFor(lines: readonly AuditLine[], policy: Policy, nowMs: number) {
+  const rules = new Set<string>()
+  const inside = new Set<string>()
+  for (const line of lines) {
+    if (line.reason === 'metadata-address') continue
+    const rule = suggestionFor(line, policy, nowMs)
+    if (rule !== undefined) (line.reason === 'special-address' ? inside : rules).add(rule)
+  }
+  return { rules: [...rules], inside: [...inside] }
+}
+
+/** A rule as a text; one that is more than a pattern stays as a file has it. */
+function unquoted(rule: string): string {
+  return rule.startsWith('"') ? (JSON.parse(rule) as string) : rule
+}
+
+function listed(title: string, rules: readonly string[]): string {
+  return rules.length === 0 ? '' : `${title}\n${rules.map((rule) => `  - ${rule}\n`).join('')}`
 }
 
 /** The rule that would allow a denied line; undefined if none can. */

@@ -3,6 +3,7 @@ import { handOver, type Tell } from './hand-over.ts'
 import type { SocketMessage } from './helper-channel.ts'
 import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
+import { closeDebugger } from '../no-debugger.ts'
 
 // A program of its own: it runs inside the namespace of a container, opens the door's sockets there and hands them over. It
 // imports as little as it can, because every run waits for its start. It has no way out itself, and knows nothing.
@@ -44,6 +45,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
   handOver(await openInside(plan, process.env), tell)
 }
 
+closeDebugger()
 process.on('disconnect', () => process.exit(1))
 setTimeout(() => process.exit(1), LIFETIME_MS)
 // A parent that ended while the socket was on its way is not always told by an event.

@@ -14,6 +14,7 @@ import {
   type RelayLine,
   SOCKET_NAME,
 } from './relay-wire.ts'
+import { closeDebugger } from '../no-debugger.ts'
 
 // A program of its own: it runs in a container that shares the network namespace of a sandbox, opens the door there and
 // carries every connection over a unix socket to the proxy. It decides nothing. It ends when the proxy's process does.
@@ -223,6 +224,7 @@ function become(uid: number, gid: number): void {
   if (process.getuid?.() !== uid || process.getgid?.() !== gid) exit('the relay is still root')
 }
 
+closeDebugger()
 const [, , planText = '', uid, gid] = process.argv
 const plan = JSON.parse(planText) as DoorPlan
 // Connections that come before it serves them wait in the system.

@@ -4,7 +4,7 @@ import { formatIp } from '../policy/address.ts'
 import type { EgressProxy, ReadArrival } from '../proxy/egress-proxy.ts'
 import { parseSystemAddress } from '../proxy/local-addresses.ts'
 import type { DoorSockets, DoorUse } from './door.ts'
-import type { DoorPlan, OnlyByProxy } from './door-plan.ts'
+import type { DoorPlan } from './door-plan.ts'
 import { createNameStub, type NameStub } from './name-stub.ts'
 import { serveDatagrams, serveFramedDatagrams, serveStream } from './serve-names.ts'
 import type { SyntheticNames } from './synthetic-names.ts'
@@ -14,7 +14,7 @@ const MAX_STREAMS = 64
 
 /** What a door is served by, beside the proxy. */
 export interface DoorService {
-  readonly plan: DoorPlan & { readonly onlyByProxy: OnlyByProxy }
+  readonly plan: DoorPlan
   /** The names that the proxy knows by addresses too. */
   readonly names: SyntheticNames
   /** Milliseconds, of a clock that never goes back. */
@@ -30,12 +30,11 @@ export interface DoorService {
  *     getaddrinfo ──▶ resolver ──▶ 127.64.x.y for a name that may be reached ──connect──▶ the name again ──▶ proxy
  */
 export function serveDoor(door: DoorSockets, proxy: EgressProxy, service: DoorService): void {
-  const { plan, names, now, hostname } = service
-  const ports = [...plan.ports, ...plan.onlyByProxy.ports.map(({ low }) => low)]
+  const { names, now, hostname } = service
   const stub = createNameStub({
     names,
     now,
-    mayReach: ({ name }) => proxy.mayReach(name, ports),
+    mayReach: ({ name }) => proxy.mayReach(name),
     onDenied: (name) => proxy.recordDeniedName(name),
     ...(hostname !== undefined && { hostname }),
   })

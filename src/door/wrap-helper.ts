@@ -9,6 +9,7 @@ import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
 import type { Words } from './seal-words.ts'
 import { systemSpawner } from './spawn.ts'
+import { closeDebugger } from '../no-debugger.ts'
 
 // A program of its own: it runs in the outer namespaces of a seal, as root there. It sets them up, opens the door's socket
 // and hands it over, proves the door, and lets the command run, which by then is started but for the last step. Its channel
@@ -127,7 +128,7 @@ function prepare(order: WrapOrder & { readonly kind: 'prepare' }): HeldCommand {
 function hold(command: Words, env: Readonly<Partial<Record<string, string>>>): HeldCommand {
   const streams: StdioOptions = [
     ...(['inherit', 'inherit', 'pipe', ERRORS_DESCRIPTOR, 'pipe'] as const),
-    ...inheritedStreams(ERRORS_DESCRIPTOR + 1),
+    ...inheritedStreams([0, 1, ERRORS_DESCRIPTOR], ERRORS_DESCRIPTOR + 1),
   ]
   const { child, complaint } = start(command, env, streams)
   const channel = child.stdio[4] as Socket
@@ -211,6 +212,7 @@ function isInFront(pid: number): boolean {
   return fields[2] !== undefined && fields[2] === fields[5]
 }
 
+closeDebugger()
 process.on('disconnect', () => process.exit(1))
 // A parent that ended while the socket was on its way is not always told by an event.
 setInterval(() => process.connected || process.exit(1), PARENT_LOOK_MS)

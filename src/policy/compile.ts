@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Problem, problemsError } from '../errors.ts'
 import { AddressIndex } from './address-index.ts'
 import { classifyIp } from './address-kind.ts'
-import { cidrCovers } from './address.ts'
+import { cidrCovers, formatCidr } from './address.ts'
 import { OverlapIndex } from './literal-index.ts'
 import { localNameKind } from './local-names.ts'
 import { NameIndex } from './name-index.ts'
@@ -45,7 +45,7 @@ export function compilePolicy(parts: PolicyParts): Policy {
     tls,
     limits,
     door,
-    digest: digestOf({ ...parts, tls, quiet, limits }),
+    digest: digestOf({ ...parts, tls, quiet, limits, door }),
   })
 }
 
@@ -109,7 +109,7 @@ function rulesOverlap(a: Rule, b: Rule): boolean {
   return portsOverlap(a.ports, b.ports) && patternsOverlap(a.pattern, b.pattern)
 }
 
-function digestOf(parts: Required<Omit<PolicyParts, 'door'>>): string {
+function digestOf(parts: Required<PolicyParts>): string {
   const hash = createHash('sha256')
   const line = (rule: Rule) =>
     [
@@ -121,6 +121,8 @@ function digestOf(parts: Required<Omit<PolicyParts, 'door'>>): string {
       rule.private,
     ].join(' ')
   hash.update(JSON.stringify([parts.mode, parts.tls, parts.limits]))
+  const range = formatCidr(parts.door.syntheticRange)
+  if (range !== formatCidr(DEFAULT_DOOR.syntheticRange)) hash.update(`\ndoor ${range}`)
   for (const rule of parts.rules) hash.update(`\n${line(rule)}`)
   for (const rule of parts.quiet) hash.update(`\nquiet ${line(rule)}`)
   return hash.digest('hex')

@@ -98,8 +98,8 @@ export interface EgressProxy {
    * @param arrival tells where a client of this server connected to that knows of no proxy. Default: all speak to the proxy
    */
   attach(server: Server, arrival?: ReadArrival): void
-  /** True if a canonical name may be reached on one of these ports now: a resolver that clients ask may answer for it. */
-  mayReach(name: string, ports: readonly number[]): boolean
+  /** True if a canonical name may be reached on some port now: a resolver that clients ask may answer for it. */
+  mayReach(name: string): boolean
   /** Counts and records that a client looked up a canonical name which it may not reach. */
   recordDeniedName(name: string): void
   /** Makes a policy hold for all requests from now on; what is under way goes on. Emits `policy_loaded`. */
@@ -221,7 +221,7 @@ export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptio
   return {
     attach,
     setPolicy,
-    mayReach: (name, ports) => mayReach(core, name, ports),
+    mayReach: (name) => mayReach(core, name),
     recordDeniedName: (name) => recordDeniedName(core, name),
     async listen(address) {
       if (token === undefined && !insecureNoAuth && !isLoopback(address.host)) {

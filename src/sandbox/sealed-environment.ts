@@ -29,6 +29,9 @@ const LEADING_OUT: ReadonlySet<string> = new Set([
   'XDG_RUNTIME_DIR',
 ])
 
+/** npm takes these for its own settings, before the variables of the door. */
+const NPM_PROXY = /^npm_config_(?:https?[-_])?proxy$|^npm_config_no[-_]?proxy$/i
+
 /**
  * The environment of a sealed process of this machine: the caller's, without what leads out, and with the proxy's.
  *
@@ -40,7 +43,7 @@ export function sealedEnvironment(
 ): Record<string, string> {
   const kept: Record<string, string> = {}
   for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && !LEADING_OUT.has(name)) kept[name] = value
+    if (value !== undefined && !LEADING_OUT.has(name) && !NPM_PROXY.test(name)) kept[name] = value
   }
   return { ...kept, ...proxyVariables(proxyUrl) }
 }

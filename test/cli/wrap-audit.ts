@@ -26,8 +26,10 @@ void tap.test('what was denied is counted, with the rule that would allow it', a
   t.match(lines[0], { host: 'denied.test', times: 2 })
   t.strictSame(
     rules,
-    table.flatMap(([, , , rule]) => rule ?? []),
+    table.flatMap(([, , , rule]) => rule ?? []).map((rule) => JSON.parse(rule) as string),
   )
+  t.notOk(lines.some(({ port }) => port === 0))
+  t.match(audit.render(POLICY, NOW), '  - "[2001:db8::1]:443"\n')
   t.match(audit.render(POLICY, NOW), /denied +looked-up\.test +- +1 +no-rule\n/)
 })
 
@@ -55,5 +57,23 @@ void tap.test('it is bounded, and says so', async (t) => {
 void tap.test('nothing asked is said in words', async (t) => {
   const audit = new WrapAudit()
   audit.record({ type: 'internal_error', data: { message: 'x' } })
-  t.equal(audit.render(POLICY, NOW), 'iterion-egress: nothing was asked of the network\n')
+  t.match(audit.render(POLICY, NOW), /^iterion-egress: nothing was asked of the proxy .*\n$/)
+})
+
+void tap.test('what is inside is set apart, and no cloud is opened', async (t) => {
+  const audit = new WrapAudit()
+  audit.record(blocked('denied.test', 443, 'no-rule'))
+  audit.record(blocked('10.0.0.1', 80, 'special-address'))
+  audit.record(blocked('allowed.test', 80, 'special-address'))
+  audit.record(blocked('169.254.169.254', 80, 'metadata-address'))
+  audit.record(blocked('metadata.google.internal', 0, 'metadata-address'))
+  const { rules, inside } = audit.report(POLICY, NOW)
+  t.strictSame(rules, ['denied.test:443'])
+  t.strictSame(inside, ['10.0.0.1:80', '{ host: "allowed.test", ports: [80], private: true }'])
+  const text = audit.render(POLICY, NOW)
+  t.match(
+    text,
+    /would allow what was denied:\n {2}- "denied\.test:443"\nand these would open addresses/,
+  )
+  t.notMatch(text, /- .*(?:169\.254|metadata\.google)/)
 })

@@ -1,4 +1,5 @@
 import tap from 'tap'
+import { DEFAULT_DOOR } from '../../src/policy/door-range.ts'
 import { EgressError } from '../../src/errors.ts'
 import { compilePolicy, type PolicyParts } from '../../src/policy/compile.ts'
 import { decide } from '../../src/policy/decide.ts'
@@ -51,7 +52,7 @@ void tap.test(
     const first = digest({})
     t.match(first, /^[\da-f]{64}$/)
     t.equal(digest({ rules: rulesOf(['A.test.', { host: 'b.test', note: 'why' }]) }), first)
-    t.equal(digest({ limits: {}, quiet: [] }), first)
+    t.equal(digest({ limits: {}, quiet: [], door: DEFAULT_DOOR }), first)
     const others: Partial<PolicyParts>[] = [
       { mode: 'open' },
       { rules: rulesOf(['b.test', 'a.test']) },
@@ -63,6 +64,7 @@ void tap.test(
       { quiet: rulesOf(['!b.test']) },
       { tls: { sni: 'off', require: false } },
       { limits: { maxTunnels: 1 } },
+      { door: { syntheticRange: { first: { family: 4, words: [0xc612_0000] }, bits: 15 } } },
     ]
     const digests = others.map(digest)
     t.equal(new Set([first, ...digests]).size, others.length + 1)

@@ -9,6 +9,7 @@ export interface Floor {
 /** Every folder of src, and the files beside them. docs/architecture.md has the picture. */
 export const FLOORS: Readonly<Record<string, Floor>> = {
   'errors.ts': { floors: [], packages: {} },
+  'no-debugger.ts': { floors: [], packages: {} },
   policy: {
     floors: ['errors.ts'],
     packages: {
@@ -46,7 +47,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     },
   },
   door: {
-    floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy'],
+    floors: ['errors.ts', 'no-debugger.ts', 'policy', 'events', 'presets', 'proxy'],
     packages: {
       'dns-packet': ['dns-message.ts'],
       // But for `spawn.ts` types alone.
@@ -122,7 +123,17 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     },
   },
   cli: {
-    floors: ['errors.ts', 'policy', 'events', 'presets', 'proxy', 'door', 'workers', 'sandbox'],
+    floors: [
+      'errors.ts',
+      'no-debugger.ts',
+      'policy',
+      'events',
+      'presets',
+      'proxy',
+      'door',
+      'workers',
+      'sandbox',
+    ],
     packages: {
       commander: ['main.ts', 'policy-flags.ts', 'run-commands.ts'],
       // Types alone.
