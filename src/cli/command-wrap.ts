@@ -23,10 +23,10 @@ export interface WrapOptions extends PolicyOptions {
 const AS_ROOT =
   'iterion-egress: warning: --as-root: the command is root on the file system of this machine, and root can walk out by it\n'
 
-/** Root did not ask to be somebody else, whose programs fail in its folders. */
+/** Root did not ask to be somebody else, whose programs fail in root's folders. */
 function asNobody({ account, env }: WrapUser): string {
   const { HOME } = env
-  return `iterion-egress: root's command runs as ${account?.name ?? 'another user'} (HOME=${HOME ?? '/'}); --user NAME takes somebody else\n`
+  return `iterion-egress: root's command ran as ${account?.name ?? 'another user'} (HOME=${HOME ?? '/'}); --user NAME takes somebody else\n`
 }
 
 /**
@@ -48,8 +48,10 @@ export async function runWrap(
     const host = io.sandboxHost()
     const user = await findWrapUser(host, options)
     if (options.asRoot === true) io.stderr(AS_ROOT)
-    else if (user.account !== undefined && options.user === undefined) io.stderr(asNobody(user))
-    return await sealed({ io, host, user, command, options, stop })
+    const code = await sealed({ io, host, user, command, options, stop })
+    const isUnasked = user.account !== undefined && options.user === undefined
+    if (code !== 0 && isUnasked && options.json !== true) io.stderr(asNobody(user))
+    return code
   } catch (error) {
     if (stop.signal !== undefined) return 128 + osConstants.signals[stop.signal]
     const failure = toEgressError(error)
@@ -72,7 +74,7 @@ async function sealed(request: WrapRequest): Promise<number> {
   const { io, host, user, command, options, stop } = request
   const sealing = startProcessSeal({
     spawn: host.spawn,
-    searchPath: host.env['PATH'],
+    searched: [host.home],
     user,
     runtimeFolder: host.env['XDG_RUNTIME_DIR'],
     directory: host.cwd,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 import { answerProblem, PROBE_REQUEST } from '../door/probe.ts'
 import { whereServed } from './health-target.ts'
 

@@ -1,5 +1,5 @@
 import { main } from './main.ts'
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 import { OWN_FAILURE } from '../sandbox/drive-run.ts'
 import { systemIo } from './system-io.ts'
 

@@ -1,4 +1,4 @@
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 import { systemResolver } from '../proxy/system-resolver.ts'
 import type { ToWorker } from '../workers/messages.ts'
 import { runWorker } from '../workers/worker.ts'

@@ -60,7 +60,7 @@ export class WrapAudit {
     return [
       `iterion-egress: what was asked of the network\n${renderTable([HEAD, ...rows])}${more}`,
       listed('these rules would allow what was denied:', rules),
-      listed('and these would open addresses inside your own networks, if that is meant:', inside),
+      listed('and these would open addresses that are not public, if that is meant:', inside),
     ].join('')
   }
 

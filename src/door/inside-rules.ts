@@ -27,7 +27,7 @@ export function ipLines({ stub, range, isLoopback, routes }: DoorPlan): string[]
 /** The input of `iptables-restore`, or of `ip6tables-restore`; undefined: there is nothing to say. */
 export function natLines(
   family: 4 | 6,
-  { range, routes }: DoorPlan,
+  { stub, range, routes }: DoorPlan,
   redirects: readonly Redirect[],
 ): string | undefined {
   const lines: string[] = []
@@ -37,7 +37,10 @@ export function natLines(
   for (const { cidr, ports } of routes.filter((route) => route.family === family)) {
     for (const one of redirects) if (ports.includes(one.from)) lead(cidr, one)
   }
-  return lines.length === 0 ? undefined : ['*nat', ...lines, 'COMMIT', ''].join('\n')
+  if (lines.length === 0) return undefined
+  // The resolver lies in the range, and is itself on every port.
+  if (family === 4) lines.unshift(`-A OUTPUT -d ${stub}/32 -j ACCEPT`)
+  return ['*nat', ...lines, 'COMMIT', ''].join('\n')
 }
 
 /** Leads the addresses of a plan to `lo`; a text says why not. */

@@ -3,7 +3,7 @@ import { handOver, type Tell } from './hand-over.ts'
 import type { SocketMessage } from './helper-channel.ts'
 import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 
 // A program of its own: it runs inside the namespace of a container, opens the door's sockets there and hands them over. It
 // imports as little as it can, because every run waits for its start. It has no way out itself, and knows nothing.

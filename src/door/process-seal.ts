@@ -1,23 +1,25 @@
 import type { StdioOptions } from 'node:child_process'
 import { EgressError } from '../errors.ts'
+import { carriedBeside } from './carried-variables.ts'
 import type { DoorSockets } from './door.ts'
 import type { DoorPlan } from './door-plan.ts'
 import { programFile } from './program-file.ts'
 import { sealFailed, type SealHelper, sealHelperOf } from './seal-helper.ts'
-import { findSealPlaces } from './seal-places.ts'
-import { innerWords, outerWords, type SealUser, setUpWords } from './seal-words.ts'
+import { findSealPlaces, type SealPlaces } from './seal-places.ts'
+import { innerWords, outerWords, SEAL_ENV, type SealUser, setUpWords } from './seal-words.ts'
 import type { Spawner } from './spawn.ts'
+import { isAtTerminal, type StandardStreams, standardStreams } from './standard-streams.ts'
 
 /** What a seal is placed around. */
 export interface SealSite {
   readonly spawn: Spawner
-  /** Where programs are found: `PATH`. */
-  readonly searchPath: string | undefined
   readonly user: SealUser
   /** `XDG_RUNTIME_DIR`: a folder of sockets. */
   readonly runtimeFolder: string | undefined
   /** The folder that the command works in. */
   readonly directory: string
+  /** Folders that are searched for sockets besides: the caller's home. */
+  readonly searched: readonly string[]
   /** The command with its arguments. */
   readonly command: readonly string[]
   /** The whole environment of the command. */
@@ -74,16 +76,22 @@ export interface ProcessSeal extends DoorSockets {
  * @throws {EgressError} SANDBOX_DOOR_FAILED if its folder would not be there inside
  */
 export function startProcessSeal(site: SealSite): ProcessSealing {
-  const places = findSealPlaces(site.runtimeFolder, [site.directory])
-  const helper = startHelper(site)
+  const streams = standardStreams(site.stdio)
+  const helper = startHelper(site, streams)
+  const places = placesOf(site, helper)
   return {
     async open(plan) {
       helper.order({
         kind: 'prepare',
         plan,
         setUp: setUpWords(places, plan.stub),
-        command: innerWords(site.user, site.directory, site.command),
-        env: site.commandEnv,
+        command: innerWords(site.user, {
+          words: site.command,
+          env: site.commandEnv,
+          directory: site.directory,
+          isAtTerminal: site.input === undefined && isAtTerminal(streams),
+        }),
+        env: carriedBeside(SEAL_ENV, site.commandEnv),
       })
       return processSeal(helper, await helper.opened())
     },
@@ -126,14 +134,25 @@ function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
   }
 }
 
-function startHelper(site: SealSite): SealHelper {
+/** Looked for while the namespaces come to be. */
+function placesOf(
+  { runtimeFolder, directory, searched }: SealSite,
+  helper: SealHelper,
+): SealPlaces {
+  try {
+    return findSealPlaces(runtimeFolder, [directory], searched)
+  } catch (error) {
+    helper.end()
+    throw error
+  }
+}
+
+function startHelper(site: SealSite, [given, output, errors]: StandardStreams): SealHelper {
   const words = [process.execPath, programFile('wrap-helper')]
   const [program, ...args] = outerWords(site.user, words)
-  const [given, output, errors] = streamsOf(site.stdio)
   const input = site.input === undefined ? given : 'pipe'
   const child = site.spawn(program, args, {
-    // The helper has the caller's rights and more: nothing of the caller's environment runs in it.
-    env: { PATH: site.searchPath, LC_ALL: 'C' },
+    env: SEAL_ENV,
     // In front of the terminal, as the command has to be.
     stdio: [input, output, 'pipe', 'ipc', errors],
   })
@@ -143,14 +162,4 @@ function startHelper(site: SealSite): SealHelper {
     child.stdin?.end(site.input)
   }
   return sealHelperOf(child, program)
-}
-
-type Stream = Exclude<StdioOptions, string>[number]
-
-/** The three streams of a command, each as one that can be given to a process under another number. */
-function streamsOf(stdio: StdioOptions): readonly [Stream, Stream, Stream] {
-  const [input, output, errors] = typeof stdio === 'string' ? [stdio, stdio, stdio] : stdio
-  const at = (stream: Stream, descriptor: number) =>
-    stream === 'inherit' || stream === undefined ? descriptor : stream
-  return [at(input, 0), at(output, 1), at(errors, 2)]
 }

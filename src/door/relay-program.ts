@@ -14,7 +14,7 @@ import {
   type RelayLine,
   SOCKET_NAME,
 } from './relay-wire.ts'
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 
 // A program of its own: it runs in a container that shares the network namespace of a sandbox, opens the door there and
 // carries every connection over a unix socket to the proxy. It decides nothing. It ends when the proxy's process does.
@@ -24,6 +24,8 @@ const SOCKET = `${RELAY_FOLDER}/${SOCKET_NAME}`
 const MAX_QUESTIONS = 1_024
 /** How long a connection that the client has reset waits for the proxy to let go, in milliseconds. */
 const LET_GO_MS = 2_000
+/** How long one that the proxy has let go of may take nothing of what was sent, in milliseconds. */
+const LET_GO_IDLE_MS = 10_000
 /** Clients beyond the bound that may take their time to read their refusal. */
 const LINGERING_SURPLUS = 64
 const LINGER_MS = 1_000
@@ -136,12 +138,16 @@ class Relay {
     client.pipe(carrier)
     carrier.pipe(client, { end: false })
     // Word of a reset is sent before a carrier is closed: it is read in this turn of the loop or the next.
-    const endClient = () => setImmediate(() => setImmediate(() => client.end()))
-    carrier.on('end', endClient)
+    const soon = (act: () => void) => setImmediate(() => setImmediate(act))
+    carrier.on('end', () => soon(() => client.end()))
     carrier.on('error', () => client.resetAndDestroy())
-    carrier.on('close', () => {
-      if (!client.writableEnded) endClient()
-    })
+    // The proxy has let go of it, whatever the client does: it goes when it has what was sent.
+    carrier.on('close', () =>
+      soon(() => {
+        client.setTimeout(LET_GO_IDLE_MS, () => client.destroy())
+        client.destroySoon()
+      }),
+    )
     let isReset = false
     client.on('error', () => {
       isReset = true

@@ -37,7 +37,9 @@ export function sealHelperOf(child: ChildProcess, program: string): SealHelper {
     if (child.connected) child.disconnect()
   }
   child.on('error', (cause: NodeJS.ErrnoException) => {
-    const why = cause.code === 'ENOENT' ? missingProgram(program) : cause.message
+    const why = ['ENOENT', 'EACCES'].includes(cause.code ?? '')
+      ? missingProgram(program)
+      : cause.message
     fail(new EgressError('PROGRAM_MISSING', `no command can be sealed: ${why}`, { cause }))
   })
   // `close` comes when the channel has been read to its end.

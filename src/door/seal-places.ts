@@ -1,4 +1,13 @@
-import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import {
+  type Dirent,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 
@@ -13,6 +22,19 @@ export const EMPTY_FILE = `${SEAL_FOLDER}/empty`
 
 /** The most sockets that are covered one by one. Each takes a mount. */
 const MAX_SOCKETS = 500
+
+/** Where every user's programs put sockets. */
+const TEMPORARY = ['/tmp', '/var/tmp']
+
+/** How deep a folder is searched: `~/.config/a-program/its.sock` is in the third. */
+const DEPTH = 3
+
+/** The most folders that are looked into, those that lie higher first, and entries of one of them. */
+const MAX_FOLDERS = 1_000
+const MAX_ENTRIES = 20_000
+
+/** Full of files that are no sockets. */
+const LEFT_OUT = new Set(['node_modules', '.git', '.cache'])
 
 /** What of the host's files is covered inside a seal. */
 export interface SealPlaces {
@@ -33,15 +55,19 @@ export interface SealPlaces {
  * What has to be covered on this machine: every folder that services have their sockets in, and each socket that has a
  * name elsewhere (agents, terminal multiplexers, editors, databases, engines of a user's own).
  *
- * A socket outlives the namespaces of a network: whoever can open its file speaks with a process that has the host's.
+ * A socket outlives the namespaces of a network: whoever can open its file speaks with a process that has the host's. The
+ * system lists the names that sockets of this network were made under. They may have got others since, or be of another
+ * network: so it is also looked into the folders of those, and those where programs of a user put theirs.
  *
  * @param runtimeFolder `XDG_RUNTIME_DIR`
- * @param kept folders that have to stay: the one that the command works in
+ * @param kept folders that have to stay: the one that the command works in. They are searched too
+ * @param searched more folders to search for sockets
  * @throws {EgressError} SANDBOX_DOOR_FAILED if one of those would be covered, or if there are too many sockets
  */
 export function findSealPlaces(
   runtimeFolder: string | undefined,
   kept: readonly string[],
+  searched: readonly string[],
 ): SealPlaces {
   const folders = foldersToCover(runtimeFolder)
   for (const folder of [RUN, ...folders]) {
@@ -53,12 +79,14 @@ export function findSealPlaces(
       )
     }
   }
-  const sockets = namedSockets(readFileSync('/proc/self/net/unix', 'utf8')).flatMap((socket) => {
-    const place = socketAt(socket)
-    const isCovered =
-      place === undefined || [RUN, ...folders].some((folder) => isBelow(place, folder))
-    return isCovered ? [] : [place]
-  })
+  const isCovered = (file: string) => [RUN, ...folders].some((folder) => isBelow(file, folder))
+  const named = namedSockets(readFileSync('/proc/self/net/unix', 'utf8'))
+  const places = named.flatMap((name) => socketAt(name) ?? [])
+  const folderOf = (file: string) => path.dirname(file)
+  const flat = named.map(folderOf).filter((folder) => folder !== '/' && !isCovered(folder))
+  const deep = [...TEMPORARY, ...kept, ...searched].filter((folder) => folder !== '/')
+  const found = [...socketsIn(flat, 1), ...socketsIn(deep, DEPTH)]
+  const sockets = [...new Set([...places, ...found])].filter((place) => !isCovered(place))
   if (sockets.length > MAX_SOCKETS) {
     throw new EgressError(
       'SANDBOX_DOOR_FAILED',
@@ -71,7 +99,7 @@ export function findSealPlaces(
     nsswitch: endOfLinks('/etc/nsswitch.conf'),
     hosts: endOfLinks('/etc/hosts'),
     folders,
-    sockets: [...new Set(sockets)],
+    sockets,
   }
 }
 
@@ -85,9 +113,38 @@ export function namedSockets(text: string): readonly string[] {
   return [...new Set(names.filter((name) => name !== undefined))]
 }
 
+/** The sockets in folders, as deep as is said; what cannot be looked into has none for the command either. */
+function socketsIn(folders: readonly string[], depth: number): string[] {
+  const sockets: string[] = []
+  const seen = new Set<string>()
+  let level = folders
+  for (let i = 0; i < depth && level.length > 0; i++) {
+    const below: string[] = []
+    for (const folder of level) {
+      if (seen.has(folder) || seen.size === MAX_FOLDERS) continue
+      seen.add(folder)
+      for (const entry of entriesOf(folder)) {
+        const file = path.join(folder, entry.name)
+        if (entry.isSocket()) sockets.push(file)
+        else if (entry.isDirectory() && !LEFT_OUT.has(entry.name)) below.push(file)
+      }
+    }
+    level = below
+  }
+  return sockets.flatMap((file) => socketAt(file) ?? [])
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).slice(0, MAX_ENTRIES)
+  } catch {
+    return []
+  }
+}
+
 function foldersToCover(runtimeFolder: string | undefined): readonly string[] {
   const given = runtimeFolder !== undefined && path.isAbsolute(runtimeFolder) ? runtimeFolder : RUN
-  const found = ['/var/run', '/tmp/.X11-unix', given]
+  const found = ['/var/run', '/tmp/.X11-unix', '/dev/mqueue', given]
     .filter((folder) => existsSync(folder))
     .map((folder) => realpathSync(folder))
   return [...new Set(found)].filter(

@@ -25,7 +25,8 @@ export function sealRemedy(
   read: (name: string) => string | undefined = readSysctl,
 ): string | undefined {
   const [, program] =
-    /\b(ip|mount|setpriv|unshare|sh): (?:not found|command not found)/.exec(complaint) ?? []
+    /\b(ip|mkdir|mount|setpriv|setsid|unshare): (?:not found|command not found)/.exec(complaint) ??
+    []
   if (program !== undefined) return missingProgram(program)
   if (/unrecognized option|invalid option/.test(complaint)) {
     return 'unshare and setpriv of util-linux 2.36 or newer are needed'
@@ -41,9 +42,15 @@ export function sealRemedy(
   return undefined
 }
 
+const OWNERS: Readonly<Partial<Record<string, string>>> = {
+  ip: 'iproute2',
+  mkdir: 'coreutils',
+  sh: 'the system itself',
+}
+
 /** Which package a program of the set-up is in. */
 export function missingProgram(program: string): string {
-  const owner = program === 'ip' ? 'iproute2' : 'util-linux'
+  const owner = OWNERS[program] ?? 'util-linux'
   return `${program} is missing: it comes with ${owner}`
 }
 

@@ -1,3 +1,4 @@
+import { unpackingLines } from './carried-variables.ts'
 import { EMPTY_FILE, type SealPlaces, SEAL_FOLDER } from './seal-places.ts'
 
 /** An account of this machine. */
@@ -10,6 +11,28 @@ export interface SealAccount {
 
 /** A program with its arguments. */
 export type Words = readonly [string, ...string[]]
+
+/** A command that is to be sealed. */
+export interface SealedCommand {
+  /** The command with its arguments. */
+  readonly words: readonly string[]
+  /** Its whole environment. */
+  readonly env: Readonly<Partial<Record<string, string>>>
+  /** The folder that it works in. */
+  readonly directory: string
+  /** True if it reads from a terminal. */
+  readonly isAtTerminal: boolean
+}
+
+/**
+ * The environment of every program that makes a seal. Nothing of the caller's runs in it, and none of the caller's folders is
+ * looked into: a sealed command before may have written there.
+ */
+export const SEAL_ENV = {
+  PATH: '/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin',
+  LC_ALL: 'C',
+} as const
+const SEAL_VARIABLES = Object.keys(SEAL_ENV)
 
 /** Who a sealed command runs as. */
 export interface SealUser {
@@ -28,7 +51,6 @@ export interface SealUser {
  */
 const SET_UP = `
 set -e
-PATH="$PATH:/usr/sbin:/sbin"
 fail() { echo "$1" >&2; exit 1; }
 command -v ip >/dev/null || fail "ip: not found"
 ip link set lo up
@@ -96,11 +118,14 @@ echo ready >&4
 read -r _iterion_name <&4 || exit 1
 unset _iterion_name _iterion_value _iterion_rest
 echo started >&4
+`
+const BECOME = `
 exec "$@" 2>&3 3>&- 4>&-
 `
 
 /**
- * The command line that makes the outer namespaces and becomes the helper there.
+ * The command line that makes the outer namespaces and becomes the helper there. It ends with who starts it, also if it is
+ * stopped then.
  *
  * Root needs no user namespace for it; everybody else is root in one of their own, which alone may raise `lo` and mount.
  *
@@ -108,7 +133,7 @@ exec "$@" 2>&3 3>&- 4>&-
  */
 export function outerWords({ caller }: SealUser, helper: readonly string[]): Words {
   const own = caller.uid === 0 ? [] : ['--user', '--map-root-user']
-  return ['unshare', ...own, '--net', '--mount', '--', ...helper]
+  return ['unshare', ...own, '--net', '--mount', '--', ...DIE, ...helper]
 }
 
 /**
@@ -134,24 +159,25 @@ export function setUpWords(places: SealPlaces, stub: string): Words {
  * Of its descriptors 2 is for complaints, 3 is the command's standard error and 4 goes both ways: it says `ready` and
  * `started`, and waits for a line between them.
  *
- * @param directory the folder that the command works in
- * @param command the command with its arguments
+ * @param user who the command is
  */
-export function innerWords(
-  { caller, account }: SealUser,
-  directory: string,
-  command: readonly string[],
-): Words {
+export function innerWords({ caller, account }: SealUser, sealed: SealedCommand): Words {
+  const { words, env, directory, isAtTerminal } = sealed
   const { uid, gid } = account ?? caller
-  const die = ['setpriv', '--pdeathsig', 'KILL', '--'] as const
-  const leave = ['unshare', '--mount', '--pid', `--wd=${directory}`, '--']
+  const leave = ['unshare', '--mount', '--pid', '--ipc', `--wd=${directory}`, '--']
   const first = ['sh', '-c', GUARD, 'guard', 'sh', '-c', INIT, 'init']
   const drop = account === undefined ? [] : dropWords(account)
   const map = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--']
   const bare = ['setpriv', '--no-new-privs', ...(uid === 0 ? NO_CAPABILITIES : []), '--']
-  const last = ['sh', '-c', MARK, 'iterion-egress']
-  return [...die, ...leave, ...first, ...drop, ...map, ...bare, ...last, ...command]
+  // A signal to its whole group reaches nobody outside then. At a terminal it has to be in the group in front.
+  const group = isAtTerminal ? [] : ['setsid', '--']
+  const script = `${MARK}${unpackingLines(SEAL_VARIABLES, env)}${BECOME}`
+  const last = ['sh', '-c', script, 'iterion-egress']
+  return [...DIE, ...leave, ...first, ...drop, ...map, ...bare, ...group, ...last, ...words]
 }
+
+/** Ends a program with the one that starts it. */
+const DIE = ['setpriv', '--pdeathsig', 'KILL', '--'] as const
 
 /** Of root alone: everybody else has none left by now. */
 const NO_CAPABILITIES = ['--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all']

@@ -7,9 +7,9 @@ import type { SocketMessage } from './helper-channel.ts'
 import { inheritedStreams } from './inherited-streams.ts'
 import { openInside } from './open-inside.ts'
 import { probeInside, wayOut } from './probe-inside.ts'
-import type { Words } from './seal-words.ts'
+import { SEAL_ENV, type Words } from './seal-words.ts'
 import { systemSpawner } from './spawn.ts'
-import { closeDebugger } from '../no-debugger.ts'
+import { closeDebugger } from '../debugger.ts'
 
 // A program of its own: it runs in the outer namespaces of a seal, as root there. It sets them up, opens the door's socket
 // and hands it over, proves the door, and lets the command run, which by then is started but for the last step. Its channel
@@ -33,7 +33,7 @@ export type WrapOrder =
       readonly setUp: Words
       /** The command, with all that it starts through. */
       readonly command: Words
-      /** The whole environment of the command. */
+      /** The environment of what it starts through, which carries the command's. */
       readonly env: Readonly<Partial<Record<string, string>>>
     }
   | { readonly kind: 'probe' }
@@ -64,12 +64,7 @@ async function openDoor(plan: DoorPlan): Promise<void> {
   // Nothing listens before it is known that this is a namespace of its own.
   const problem = wayOut()
   if (problem !== undefined) throw new Error(problem)
-  handOver(await openInside(plan, systemEnv()), tell)
-}
-
-/** With the folders of the programs that set up a network: they are not on everybody's PATH. */
-function systemEnv(): Record<string, string> {
-  return { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, LC_ALL: 'C' }
+  handOver(await openInside(plan, SEAL_ENV), tell)
 }
 
 /** A command that is to run. */
@@ -82,7 +77,7 @@ interface HeldCommand {
 
 function prepare(order: WrapOrder & { readonly kind: 'prepare' }): HeldCommand {
   const { plan, setUp, command, env } = order
-  const { child, complaint } = start(setUp, systemEnv(), ['pipe', 'pipe', 'pipe'])
+  const { child, complaint } = start(setUp, SEAL_ENV, ['pipe', 'pipe', 'pipe'])
   child.stdin?.on('error', () => undefined)
   let held: HeldCommand | undefined
   let isSetUp = false

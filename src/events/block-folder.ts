@@ -5,10 +5,18 @@ type Block = EventData<'network_blocked'>
 const MAX_RECORDS_PER_SECOND = 100
 const MAX_REMEMBERED = 10_000
 
+/** What blocks that are counted together may differ in. A record of many says it if it holds for all. */
+const DIFFERING = ['rule', 'origin', 'detail', 'address', 'sni'] as const
+type Differing = (typeof DIFFERING)[number]
+
 interface Folded {
   readonly block: Block
   further: number
+  /** What was not the same in all of the further ones. */
+  differing: ReadonlySet<Differing>
 }
+
+const NONE: ReadonlySet<Differing> = new Set()
 
 /**
  * Keeps repeated blocks from flooding the log. The first block of a way in, host, port and reason is a record at once;
@@ -36,10 +44,10 @@ export class BlockFolder {
     }
     const key = `${block.via} ${block.reason} ${block.port} ${block.host}`
     const known = this.#remembered.get(key)
-    if (known) known.further++
+    if (known) count(known, block)
     else if (this.#remembered.size >= MAX_REMEMBERED || !this.#mayWrite()) this.#overflow++
     else {
-      this.#remembered.set(key, { block, further: 0 })
+      this.#remembered.set(key, { block, further: 0, differing: NONE })
       this.#write({ type: 'network_blocked', data: block })
     }
   }
@@ -50,9 +58,9 @@ export class BlockFolder {
     for (const [key, folded] of this.#remembered) {
       if (folded.further === 0) continue
       if (this.#mayWrite()) {
-        this.#write({ type: 'network_blocked', data: { ...folded.block, count: folded.further } })
+        this.#write({ type: 'network_blocked', data: countedBlock(folded) })
       } else this.#overflow += folded.further
-      kept.set(key, { block: folded.block, further: 0 })
+      kept.set(key, { block: folded.block, further: 0, differing: NONE })
     }
     this.#remembered = kept
     if (this.#overflow > 0 || this.#quiet > 0) {
@@ -71,4 +79,17 @@ export class BlockFolder {
     }
     return ++this.#recordsThisSecond <= MAX_RECORDS_PER_SECOND
   }
+}
+
+function count(folded: Folded, block: Block): void {
+  folded.further++
+  for (const field of DIFFERING) {
+    if (folded.block[field] === block[field] || folded.differing.has(field)) continue
+    folded.differing = new Set([...folded.differing, field])
+  }
+}
+
+function countedBlock({ block, further, differing }: Folded): Block {
+  const fields = Object.entries(block).filter(([name]) => !differing.has(name as Differing))
+  return { ...(Object.fromEntries(fields) as Block), count: further }
 }

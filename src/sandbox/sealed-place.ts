@@ -94,7 +94,7 @@ function sealSite(
   const env = { ...host.env, ...workflow.sandbox?.env, ...site.secretEnv, ...operatorEnv }
   return {
     spawn: host.spawn,
-    searchPath: host.env['PATH'],
+    searched: [host.home],
     user: { caller: { uid, gid }, account: undefined },
     runtimeFolder: host.env['XDG_RUNTIME_DIR'],
     directory: workspace,

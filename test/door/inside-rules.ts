@@ -35,6 +35,7 @@ void tap.test('what iptables is told', async (t) => {
     natLines(4, PLAN, REDIRECTS),
     [
       '*nat',
+      '-A OUTPUT -d 127.64.0.1/32 -j ACCEPT',
       '-A OUTPUT -d 127.64.0.0/10 -p tcp --dport 22 -j DNAT --to-destination :40022',
       '-A OUTPUT -d 127.64.0.0/10 -p tcp --dport 443 -j DNAT --to-destination :40443',
       '-A OUTPUT -d 203.0.113.0/24 -p tcp --dport 443 -j DNAT --to-destination :40443',

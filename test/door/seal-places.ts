@@ -32,11 +32,11 @@ void tap.test('a socket is covered where it is, and a folder of sockets as a who
     server.listen(name)
     await once(server, 'listening')
   }
-  const without = findSealPlaces(undefined, [folder])
+  const without = findSealPlaces(undefined, [folder], [])
   t.ok(names.every((name) => without.sockets.includes(name)))
   t.equal(without.run, '/run')
   t.notOk(without.sockets.some((name) => name.startsWith('/run/')))
-  const covered = findSealPlaces(runtime, [folder])
+  const covered = findSealPlaces(runtime, [folder], [])
   t.ok(covered.folders.includes(runtime))
   t.ok(covered.sockets.includes(names[0] ?? ''))
   t.notOk(covered.sockets.includes(names[1] ?? ''))
@@ -46,7 +46,7 @@ void tap.test('what is no folder, or below /run, is not covered again', async (t
   const file = path.join(t.testdir({}), 'file')
   writeFileSync(file, '')
   for (const given of ['/run/user/0', 'relative', '', file, '/no/such/folder']) {
-    const { folders } = findSealPlaces(given, [])
+    const { folders } = findSealPlaces(given, [], [])
     t.notOk(folders.includes(given), given)
   }
 })
@@ -61,7 +61,7 @@ void tap.test('a folder that would not be there is refused', async (t) => {
     [folder, below],
   ] as const) {
     const expected = { code: 'SANDBOX_DOOR_FAILED', message: `${kept} is not there inside` }
-    t.throws(() => findSealPlaces(runtime, ['/', kept]), expected)
+    t.throws(() => findSealPlaces(runtime, ['/', kept], []), expected)
   }
-  t.doesNotThrow(() => findSealPlaces(below, [folder]))
+  t.doesNotThrow(() => findSealPlaces(below, [folder], []))
 })

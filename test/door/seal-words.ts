@@ -8,28 +8,35 @@ const NOBODY = { ...ROOT, account: { uid: 65534, gid: 65534, name: 'nobody' } }
 void tap.test('only who is not root needs a user namespace outside', async (t) => {
   t.strictSame(
     outerWords(CALLER, ['node', 'helper']).join(' '),
-    'unshare --user --map-root-user --net --mount -- node helper',
+    'unshare --user --map-root-user --net --mount -- setpriv --pdeathsig KILL -- node helper',
   )
-  t.strictSame(outerWords(ROOT, ['node']).join(' '), 'unshare --net --mount -- node')
+  t.strictSame(
+    outerWords(ROOT, ['node']).join(' '),
+    'unshare --net --mount -- setpriv --pdeathsig KILL -- node',
+  )
 })
 
 void tap.test('the command is always in a user namespace of its own', async (t) => {
   const command = ['sh', '-c', '$(x)', '--', 'a b']
+  const sealed = { words: command, env: {}, directory: '/a folder', isAtTerminal: false }
   for (const [user, mapped] of [
     [CALLER, '--map-user=1000 --map-group=100'],
     [ROOT, '--map-user=0 --map-group=0'],
     [NOBODY, '--map-user=65534 --map-group=65534'],
   ] as const) {
-    const words = innerWords(user, '/a folder', command)
+    const words = innerWords(user, sealed)
     t.match(words.join(' '), `unshare --user ${mapped} -- setpriv --no-new-privs`)
     t.strictSame(words.slice(-5), command, 'word by word')
     t.ok(words.includes('--wd=/a folder'))
+    t.ok(words.includes('--ipc'))
+    t.ok(words.includes('setsid'), 'nobody outside is in its group')
+    t.notOk(innerWords(user, { ...sealed, isAtTerminal: true }).includes('setsid'))
   }
-  t.match(innerWords(ROOT, '/', command).join(' '), '--bounding-set=-all')
-  const dropping = innerWords(NOBODY, '/', command).join(' ')
+  t.match(innerWords(ROOT, sealed).join(' '), '--bounding-set=-all')
+  const dropping = innerWords(NOBODY, sealed).join(' ')
   t.match(dropping, 'setpriv --reuid=65534 --regid=65534 --init-groups -- unshare --user')
   const number = { ...ROOT, account: { uid: 7, gid: 8, name: undefined } }
-  t.match(innerWords(number, '/', command).join(' '), '--clear-groups')
+  t.match(innerWords(number, sealed).join(' '), '--clear-groups')
 })
 
 void tap.test('places are arguments, never text of a script', async (t) => {

@@ -72,18 +72,6 @@ void tap.test('what differs in way in, host, port or reason is told apart', asyn
   )
 })
 
-void tap.test('details of the first block stand for the further ones', async (t) => {
-  const { folder, take } = openFolder()
-  const first = { ...BLOCK, detail: 'one', rule: '!evil.test', origin: 'policy.yaml:3' }
-  folder.add(first, false)
-  folder.add({ ...BLOCK, detail: 'two', generation: 2 }, false)
-  folder.flush()
-  t.strictSame(
-    take().map(({ data }) => data),
-    [first, { ...first, count: 1 }],
-  )
-})
-
 void tap.test('at most 100 records a second; the rest is one number', async (t) => {
   const { folder, clock, take } = openFolder()
   for (let i = 0; i < 250; i++) folder.add({ ...BLOCK, host: `h${i}.test` }, false)
@@ -159,4 +147,20 @@ void tap.test('every block is in exactly one record or count', async (t) => {
     }
     t.equal(told, steps, `round ${round}`)
   }
+})
+
+void tap.test('a count says what holds for all that it counts, and nothing else', async (t) => {
+  const { folder, take } = openFolder()
+  const one = { ...BLOCK, reason: 'sni', sni: 'a.test', detail: 'a.test is not allowed' } as const
+  const other = { ...one, sni: 'b.test', address: '192.0.2.1' }
+  folder.add(one, false)
+  folder.add(one, false)
+  folder.add({ ...other, generation: 2 }, false)
+  take()
+  folder.flush()
+  const { sni, ...common } = one
+  t.strictSame(take(), [{ type: 'network_blocked', data: { ...common, count: 2 } }])
+  folder.add(one, false)
+  folder.flush()
+  t.strictSame(take(), [{ type: 'network_blocked', data: { ...common, sni, count: 1 } }])
 })

@@ -9,7 +9,7 @@ export interface Floor {
 /** Every folder of src, and the files beside them. docs/architecture.md has the picture. */
 export const FLOORS: Readonly<Record<string, Floor>> = {
   'errors.ts': { floors: [], packages: {} },
-  'no-debugger.ts': { floors: [], packages: {} },
+  'debugger.ts': { floors: [], packages: {} },
   policy: {
     floors: ['errors.ts'],
     packages: {
@@ -47,11 +47,18 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     },
   },
   door: {
-    floors: ['errors.ts', 'no-debugger.ts', 'policy', 'events', 'presets', 'proxy'],
+    floors: ['errors.ts', 'debugger.ts', 'policy', 'events', 'presets', 'proxy'],
     packages: {
       'dns-packet': ['dns-message.ts'],
       // But for `spawn.ts` types alone.
-      'node:child_process': ['process-seal.ts', 'seal-helper.ts', 'spawn.ts', 'wrap-helper.ts'],
+      'node:child_process': [
+        'process-seal.ts',
+        'seal-helper.ts',
+        'spawn.ts',
+        'standard-streams.ts',
+        'wrap-helper.ts',
+      ],
+      'node:tty': ['standard-streams.ts'],
       'node:crypto': ['sidecar-door.ts'],
       'node:dgram': ['*'],
       'node:fs': [
@@ -61,6 +68,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
         'seal-places.ts',
         'seal-remedy.ts',
         'sidecar-door.ts',
+        'standard-streams.ts',
         'wrap-helper.ts',
       ],
       'node:net': ['*'],
@@ -125,7 +133,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   cli: {
     floors: [
       'errors.ts',
-      'no-debugger.ts',
+      'debugger.ts',
       'policy',
       'events',
       'presets',

@@ -35,6 +35,8 @@ export interface RunningWrap {
 export interface WrapStart {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** A program that is not there for all that follows. */
+  readonly hidden?: string
   /** What standard input is; nothing by default. */
   readonly stdin?: 'pipe'
 }
@@ -61,6 +63,8 @@ export interface WrapDesk {
   ): Promise<Wrapped>
 }
 
+const HIDE = 'mount --bind /dev/null "$0" && exec "$@"'
+
 /** Opens a desk. The outside world is what a test gives by `--resolve`. */
 export function openWrapDesk(t: Test): WrapDesk {
   const program = copyProgram(t)
@@ -70,10 +74,11 @@ export function openWrapDesk(t: Test): WrapDesk {
   chownSync(folder, uid, gid)
   chmodSync(folder, 0o755)
   const start: WrapDesk['start'] = (caller, options, command, more = {}) => {
-    const { env = {}, cwd = folder, stdin = 'ignore' } = more
+    const { env = {}, cwd = folder, stdin = 'ignore', hidden } = more
     const PATH = env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'
     const [first, ...rest] = [
       '/usr/bin/env',
+      ...(hidden === undefined ? [] : ['unshare', '--mount', 'sh', '-c', HIDE, hidden]),
       ...(caller === 'root' ? [] : asOrdinaryUser()),
       // What is said to this test about its own processes is not for the program.
       '/usr/bin/env',

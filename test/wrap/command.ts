@@ -105,6 +105,7 @@ denied   denied.test   443   1      no-rule
 denied   192.0.2.7     80    1      special-address
 these rules would allow what was denied:
   - "denied.test:443"
+and these would open addresses that are not public, if that is meant:
   - "192.0.2.7:80"
 `,
   )
@@ -119,7 +120,7 @@ these rules would allow what was denied:
   ])
   t.equal(records.filter(({ type }) => type === 'network_blocked').length, 2)
   const json = await desk.run('user', ['--mode', 'allowlist', '--audit', '--json'], ['true'])
-  t.strictSame(JSON.parse(json.stderr), { audit: { lines: [], rules: [] } })
+  t.strictSame(JSON.parse(json.stderr), { audit: { lines: [], rules: [], inside: [] } })
 })
 
 void tap.test('uid, groups, folder and files are the caller’s', { skip: NO_WRAP }, async (t) => {
@@ -152,6 +153,10 @@ void tap.test(
     ]
     const nobody = await desk.run('root', policy, who)
     t.strictSame(nobody, { code: 0, stdout: `${NOBODY}\n${NOBODY}\n/nonexistent\n`, stderr: '' })
+    const failing = await desk.run('root', policy, ['false'])
+    t.match(failing.stderr, /^iterion-egress: root's command ran as nobody \(HOME=\/nonexistent\)/)
+    const quiet = await desk.run('root', [...policy, '--user', 'nobody'], ['false'])
+    t.strictSame(quiet, { code: 1, stdout: '', stderr: '' })
     const named = await desk.run('root', [...policy, '--user', name], who)
     t.match(named.stdout, `${uid}\n${gid}\n/home/${name}\n`)
     const root = await desk.run('root', [...policy, '--as-root'], who)
@@ -195,7 +200,7 @@ void tap.test('the exit code is the command’s, or 125', { skip: NO_WRAP }, asy
     [['--policy', 'missing.yaml'], {}, /missing\.yaml/],
     [['--nonsense'], {}, /unknown option/],
     [policy, { cwd: '/run' }, /\/run is not there inside/],
-    [policy, { env: { PATH: '/nowhere' } }, /unshare is missing: it comes with util-linux/],
+    [policy, { hidden: '/usr/bin/unshare' }, /unshare is missing: it comes with util-linux/],
   ] as const) {
     const { code, stdout, stderr } = await desk.run('user', words, ['echo', 'ran'], more)
     t.strictSame({ code, stdout }, { code: 125, stdout: '' }, stderr)

@@ -61,7 +61,9 @@ void tap.test(
     for (const caller of CALLERS) {
       const [first, ...as] = caller === 'root' ? ['env'] : asOrdinaryUser()
       const program = ['env', '-u', 'NODE_OPTIONS', process.execPath, desk.program, 'wrap']
-      const words = [`/usr/bin/${first}`, ...as, ...program, ...POLICY, '--', 'sh', '-c', script]
+      const who = caller === 'root' ? ['--user', 'nobody'] : []
+      const options = [...who, ...POLICY, '--']
+      const words = [`/usr/bin/${first}`, ...as, ...program, ...options, 'sh', '-c', script]
       const { stdout, stderr } = spawnSync('/usr/bin/python3', [TERMINAL, ...words], {
         encoding: 'utf8',
         cwd: desk.folder,

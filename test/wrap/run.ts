@@ -162,24 +162,35 @@ const WITHOUT_NAMESPACES = `
 echo 1 > /proc/sys/user/max_user_namespaces
 exec unshare --user --map-user="$1" --map-group="$2" sh -c 'shift 2; exec "$@"' sh "$@"
 `
+/** Runs it where there is no unshare. */
+const WITHOUT_UNSHARE = `
+cp /usr/bin/unshare .unshare
+mount --bind /dev/null "$(readlink -f /usr/bin/unshare)"
+exec ./.unshare --user --map-user="$1" --map-group="$2" sh -c 'shift 2; exec "$@"' sh "$@"
+`
 
 void tap.test('what cannot be sealed does not run', { skip: NO_WRAP }, async (t) => {
   const desk = openBareDesk(t)
   const { uid, gid } = ordinaryUser()
   write(desk, '  - { id: only, command: [touch, ran] }\n')
-  const launcher = path.join(desk.folder, 'launcher.cjs')
-  const words = ['-Ur', 'sh', '-c', WITHOUT_NAMESPACES, 'sh', uid, gid, process.execPath]
-  writeFileSync(
-    launcher,
-    `const args = ${JSON.stringify([...words.map(String), copyProgram(t)])}.concat(process.argv.slice(2))
+  const program = copyProgram(t)
+  const launcherOf = (name: string, script: string) => {
+    const launcher = path.join(desk.folder, name)
+    const words = ['-Urm', 'sh', '-c', script, 'sh', uid, gid, process.execPath, program]
+    writeFileSync(
+      launcher,
+      `const args = ${JSON.stringify(words.map(String))}.concat(process.argv.slice(2))
 process.exitCode = require('node:child_process').spawnSync('unshare', args, { stdio: 'inherit' }).status
 `,
-  )
+    )
+    return launcher
+  }
+  const launcher = launcherOf('without-namespaces.cjs', WITHOUT_NAMESPACES)
   const why = 'no container runtime \\(docker or podman\\) is on PATH, and '
   const cases: readonly (readonly [what: string, Parameters<Desk['run']>[1], RegExp])[] = [
     [
       'without unshare',
-      { env: { PATH: pathWithout(desk, [...RUNTIMES, 'unshare']) } },
+      { program: launcherOf('without-unshare.cjs', WITHOUT_UNSHARE) },
       /the policy of .* cannot hold without one: a process seal is not possible: unshare is missing: it comes with util-linux; --sandbox none/,
     ],
     [
