@@ -1,8 +1,10 @@
 # The proxy as an image, and the relay of the sidecar door. The base has to bring Node.js 20.19.2 or newer.
 #
-#   docker build -t iterion-egress .                     from a clone; the base has to bring npm too
-#   node scripts/image-context.js DIR                    from a tree that is built already, without network:
-#   docker build --target prebuilt -t iterion-egress DIR
+#   docker build -t iterion-egress .            from a clone; the base has to bring npm too
+#   node scripts/image-context.js DIR           from a tree that is built already, without network:
+#   docker build -t iterion-egress DIR
+#
+#   --build-arg BASE=IMAGE                      another base
 ARG BASE=node:22-slim
 
 FROM ${BASE} AS runtime
@@ -20,9 +22,6 @@ EXPOSE 3128
 HEALTHCHECK --interval=30s --timeout=5s --start-period=3s CMD ["node", "/app/dist/program/health.cjs"]
 ENTRYPOINT ["node", "/app/bin/iterion-egress.js"]
 CMD ["serve", "--help"]
-
-FROM runtime AS prebuilt
-COPY dist/program dist/program
 
 FROM ${BASE} AS build
 WORKDIR /build

@@ -45,6 +45,7 @@ export async function runWrap(
     if (command === undefined || command.length === 0) {
       throw new EgressError('USAGE', 'name a command: wrap --preset NAME -- COMMAND')
     }
+    assertText(command)
     const host = io.sandboxHost()
     const user = await findWrapUser(host, options)
     if (options.asRoot === true) io.stderr(AS_ROOT)
@@ -58,6 +59,16 @@ export async function runWrap(
     io.stderr(options.json === true ? renderJsonError(failure) : renderError(failure))
     return OWN_FAILURE
   }
+}
+
+/** Node.js reads arguments as UTF-8: bytes that are none would reach the command as others, and name other files. */
+function assertText(command: readonly string[]): void {
+  const broken = command.find((word) => word.includes('\uFFFD'))
+  if (broken === undefined) return
+  throw new EgressError(
+    'USAGE',
+    `${JSON.stringify(broken)} is not UTF-8: rename it, or reach it by a pattern`,
+  )
 }
 
 interface WrapRequest {

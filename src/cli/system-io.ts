@@ -15,7 +15,8 @@ export function systemIo(): Io {
   let signals = 0
   return {
     stdout: printer(() => process.stdout),
-    stderr: printer(() => process.stderr),
+    // Nobody can be told that nothing can be told.
+    stderr: printer(() => process.stderr, true),
     // As with the others, making the stream takes milliseconds, and a run hands its own on as it is.
     get stdin() {
       return process.stdin
@@ -44,14 +45,18 @@ export function systemIo(): Io {
   }
 }
 
-/** Prints to a stream, which is made with the first text. A reader that has seen enough (`| head`) is no failure. */
-function printer(streamOf: () => NodeJS.WriteStream): (text: string) => void {
+/**
+ * Prints to a stream, which is made with the first text. A reader that has seen enough (`| head`) is no failure.
+ *
+ * @param isLast true: there is nowhere else to say that it does not work
+ */
+function printer(streamOf: () => NodeJS.WriteStream, isLast = false): (text: string) => void {
   let stream: NodeJS.WriteStream | undefined
   return (text) => {
     if (stream === undefined) {
       stream = streamOf()
       stream.on('error', (error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EPIPE') throw error
+        if (error.code !== 'EPIPE' && !isLast) throw error
       })
     }
     stream.write(text)

@@ -1,4 +1,6 @@
 import type { EgressEvent } from '../events/event.ts'
+import { cidrContains, parseIpv4 } from '../policy/address.ts'
+import { classifyIp } from '../policy/address-kind.ts'
 import type { DenyReason } from '../policy/decide.ts'
 import { explain, suggestRule } from '../policy/explain.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -90,6 +92,9 @@ export class WrapAudit {
   }
 }
 
+/** What a rule without ports allows. */
+const USUAL_PORTS = [80, 443]
+
 /** Stands for the port of what was only looked up. */
 const ANY_PORT = 443
 
@@ -104,11 +109,22 @@ function suggestionsFor(lines: readonly AuditLine[], policy: Policy, nowMs: numb
   const rules = new Set<string>()
   const inside = new Set<string>()
   for (const line of lines) {
-    if (line.reason === 'metadata-address') continue
+    if (line.reason === 'metadata-address' || isOwn(line.host, policy)) continue
     const rule = suggestionFor(line, policy, nowMs)
     if (rule !== undefined) (line.reason === 'special-address' ? inside : rules).add(rule)
   }
+  // A rule without ports is for those that are usual.
+  for (const rule of rules) {
+    for (const port of USUAL_PORTS) rules.delete(rule.replace(/"$/, `:${port}"`))
+  }
   return { rules: [...rules], inside: [...inside] }
+}
+
+/** True for addresses that are the command's own, or stand for names: a rule for one would be for nobody. */
+function isOwn(host: string, { door }: Policy): boolean {
+  const ip = parseIpv4(host)
+  if (ip === undefined) return host === '::1'
+  return classifyIp(ip).kind === 'loopback' || cidrContains(door.syntheticRange, ip)
 }
 
 /** A rule as a text; one that is more than a pattern stays as a file has it. */

@@ -56,7 +56,11 @@ export async function openInside(plan: DoorPlan, env: Env): Promise<OpenedDoor> 
 /** Where no address is this namespace's own but by a route, there is nowhere to listen without it. */
 async function assertLed({ range }: DoorPlan, leading: Promise<string | undefined>): Promise<void> {
   const fault = await leading
-  if (fault !== undefined) throw new Error(`${range} cannot be led to lo: ${fault}`)
+  if (fault !== undefined) {
+    throw new Error(
+      `door.syntheticRange ${range} cannot be led to lo: ${fault}; install iproute2, or leave the range out`,
+    )
+  }
 }
 
 interface HiddenSockets {

@@ -33,12 +33,19 @@ const BUSY =
   'HTTP/1.1 503 egress refused: too many connections of this sandbox are open\r\n' +
   'X-Iterion-Reason: limit\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
+/** A client that is carried. */
+interface Carried {
+  readonly client: Socket
+  /** The proxy reads and writes no more of it. */
+  letGo(): void
+}
+
 /** The relay: one control connection, one door, any number of connections up to the bound. */
 class Relay {
   readonly #plan: DoorPlan
   readonly #control = connect({ path: SOCKET })
   /** The clients that are carried, by the number that control lines name them by. */
-  readonly #clients = new Map<number, Socket>()
+  readonly #clients = new Map<number, Carried>()
   #surplus = 0
   #lastId = 0
 
@@ -74,7 +81,8 @@ class Relay {
 
   #obey(line: string): void {
     const order = parseLine(line)
-    if (order?.kind === 'reset') this.#clients.get(order.id)?.resetAndDestroy()
+    if (order?.kind === 'reset') this.#clients.get(order.id)?.client.resetAndDestroy()
+    else if (order?.kind === 'closed') this.#clients.get(order.id)?.letGo()
     else if (order?.kind === 'probe') {
       probeInside(this.#plan).then(
         (problem = '') => this.#say({ kind: 'probed', text: problem }),
@@ -131,7 +139,6 @@ class Relay {
   /** Carries one connection. Ends are carried as ends, and resets as resets: a unix socket itself knows none. */
   #carry(client: Socket, port: number): void {
     const id = (this.#lastId = (this.#lastId + 1) % 2 ** 32)
-    this.#clients.set(id, client)
     const { localAddress: address = DOOR_HOST } = client
     const carrier = connect({ path: SOCKET, allowHalfOpen: true })
     carrier.write(encodePreamble({ kind: 'carried', id, address, port }))
@@ -139,15 +146,22 @@ class Relay {
     carrier.pipe(client, { end: false })
     // Word of a reset is sent before a carrier is closed: it is read in this turn of the loop or the next.
     const soon = (act: () => void) => setImmediate(() => setImmediate(act))
-    carrier.on('end', () => soon(() => client.end()))
-    carrier.on('error', () => client.resetAndDestroy())
     // The proxy has let go of it, whatever the client does: it goes when it has what was sent.
-    carrier.on('close', () =>
-      soon(() => {
-        client.setTimeout(LET_GO_IDLE_MS, () => client.destroy())
-        client.destroySoon()
-      }),
-    )
+    const goSoon = () => {
+      client.setTimeout(LET_GO_IDLE_MS, () => client.destroy())
+      client.destroySoon()
+    }
+    let isLetGo = false
+    this.#clients.set(id, {
+      client,
+      letGo() {
+        isLetGo = true
+        if (carrier.readableEnded) goSoon()
+      },
+    })
+    carrier.on('end', () => soon(() => (isLetGo ? goSoon() : client.end())))
+    carrier.on('error', () => client.resetAndDestroy())
+    carrier.on('close', () => soon(goSoon))
     let isReset = false
     client.on('error', () => {
       isReset = true

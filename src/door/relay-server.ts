@@ -83,8 +83,12 @@ export async function openRelayServer(
   }
   const obey = (text: string) => {
     const line = parseLine(text)
-    if (line?.kind === 'reset') carried.get(line.id)?.destroy(resetError())
-    else if (line !== undefined && line.kind !== 'probe') listener.onLine(line)
+    if (line?.kind === 'reset') {
+      const socket = carried.get(line.id)
+      carried.delete(line.id)
+      socket?.destroy(resetError())
+    } else if (line !== undefined && line.kind !== 'probe' && line.kind !== 'closed')
+      listener.onLine(line)
   }
   const takeCarried = (socket: Socket, id: number, address: string, port: number) => {
     if (control === undefined || carried.has(id)) {
@@ -92,8 +96,15 @@ export async function openRelayServer(
       return
     }
     carried.set(id, socket)
-    socket.once('close', () => carried.delete(id))
-    presentAsTcp(socket, { address, port, reset: () => order({ kind: 'reset', id }) })
+    socket.once('close', () => {
+      // Of a reset both sides know.
+      if (carried.delete(id) && !socket.readableEnded) order({ kind: 'closed', id })
+    })
+    const reset = () => {
+      carried.delete(id)
+      order({ kind: 'reset', id })
+    }
+    presentAsTcp(socket, { address, port, reset })
     serverFor(address, port).emit('connection', socket)
   }
   const takeFramed = (socket: Socket) => {

@@ -85,9 +85,13 @@ export type RelayLine =
   /** The client of a connection has reset it. */
   | { readonly kind: 'reset'; readonly id: number }
 
-/** A line for the relay: probe, or reset the client of a connection. */
+/** A line for the relay. */
 export type RelayOrder =
-  { readonly kind: 'probe' } | { readonly kind: 'reset'; readonly id: number }
+  | { readonly kind: 'probe' }
+  /** The client of a connection is to be reset. */
+  | { readonly kind: 'reset'; readonly id: number }
+  /** The proxy has let go of a connection: a carrier itself shows that it ended, and not that nothing more is read. */
+  | { readonly kind: 'closed'; readonly id: number }
 
 /** Writes a line, its end included. */
 export function formatLine(line: RelayLine | RelayOrder): string {
@@ -95,7 +99,8 @@ export function formatLine(line: RelayLine | RelayOrder): string {
     case 'probe':
       return `${line.kind}\n`
     case 'reset':
-      return `reset ${line.id}\n`
+    case 'closed':
+      return `${line.kind} ${line.id}\n`
     default:
       return `${line.kind} ${line.text.replace(/\s+/g, ' ').slice(0, MAX_LINE / 2)}\n`
   }
@@ -104,8 +109,8 @@ export function formatLine(line: RelayLine | RelayOrder): string {
 /** Reads a line without its end; undefined if it is none. */
 export function parseLine(line: string): RelayLine | RelayOrder | undefined {
   if (line === 'probe') return { kind: line }
-  const [, word, rest = ''] = /^(reset|listening|fault|probed) (.*)$/.exec(line) ?? []
-  if (word === 'reset')
+  const [, word, rest = ''] = /^(reset|closed|listening|fault|probed) (.*)$/.exec(line) ?? []
+  if (word === 'reset' || word === 'closed')
     return /^\d{1,10}$/.test(rest) ? { kind: word, id: Number(rest) } : undefined
   return word === 'listening' || word === 'fault' || word === 'probed'
     ? { kind: word, text: rest }

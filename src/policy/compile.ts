@@ -30,11 +30,12 @@ export interface PolicyParts {
 /**
  * Makes a policy that is ready to decide.
  *
- * @throws {EgressError} POLICY_RULE when a rule could do nothing in this mode
+ * @throws {EgressError} POLICY_RULE when a rule could do nothing in this mode, or with this door
  */
 export function compilePolicy(parts: PolicyParts): Policy {
   const { mode, quiet = [], tls = DEFAULT_TLS, limits = {}, door = DEFAULT_DOOR } = parts
   if (mode === 'denylist') refuseIdleRules(parts.rules)
+  if (parts.door !== undefined) refuseRulesInside(parts.rules, door)
   const rules = place(parts.rules)
   return Object.freeze({
     mode,
@@ -85,6 +86,26 @@ function refuseIdleRules(rules: readonly Rule[]): void {
       correction: `${JSON.stringify(`!${rule.text}`)} to deny it`,
     })
   }
+  if (problems.length > 0) throw problemsError(problems)
+}
+
+/** An address that stands for names leads to those: a rule for it would be for nobody. */
+function refuseRulesInside(rules: readonly Rule[], { syntheticRange }: DoorPolicy): void {
+  const range = formatCidr(syntheticRange)
+  if (range === formatCidr(DEFAULT_DOOR.syntheticRange)) return
+  const problems = rules.flatMap(({ effect, pattern, text, origin }): Problem[] => {
+    if (effect === 'exclude' || pattern.kind !== 'ip') return []
+    if (!cidrCovers(syntheticRange, pattern.cidr)) return []
+    const { source, line, column } = origin
+    return [
+      {
+        code: 'POLICY_RULE',
+        message: `${JSON.stringify(text)} lies in door.syntheticRange ${range}, whose addresses stand for names`,
+        at: { file: source, line, column },
+        correction: 'another door.syntheticRange',
+      },
+    ]
+  })
   if (problems.length > 0) throw problemsError(problems)
 }
 

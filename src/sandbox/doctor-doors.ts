@@ -5,6 +5,7 @@ import { EgressError } from '../errors.ts'
 import { compilePolicy } from '../policy/compile.ts'
 import { parsePolicy } from '../policy/parse.ts'
 import type { Policy } from '../policy/policy.ts'
+import { whyTakesPorts } from './door-forecast.ts'
 import { holderSpec } from './container-spec.ts'
 import { type Check, pass, warn } from './doctor-check.ts'
 import type { Driver, ImageInfo } from './driver.ts'
@@ -18,10 +19,14 @@ import { Teardown } from './teardown.ts'
 /** The doors that keep a sandbox in. */
 const DOORS = ['netns', 'sidecar'] as const
 
-/** The policy of a door that is tried: with a port to serve, so that it shows whether the system lets it. */
-export function trialPolicy(): Policy {
+/**
+ * The policy of a door that is tried: with a port to serve, so that it shows whether the system lets it.
+ *
+ * @param like the policy whose addresses stand for names. Default: those of every policy
+ */
+export function trialPolicy(like?: Policy): Policy {
   const { rules } = parsePolicy('rules: ["door-trial.invalid:443"]', 'trial')
-  return compilePolicy({ mode: 'allowlist', rules })
+  return compilePolicy({ mode: 'allowlist', rules, ...(like && { door: like.door }) })
 }
 
 /** What doors are looked at with. */
@@ -32,6 +37,8 @@ export interface DoorQuestion {
   readonly sidecarImage: string
   /** The image to try the doors with, which is here; undefined: they are not tried. */
   readonly image: ImageInfo | undefined
+  /** The policy of the run, if there is one that can be read. */
+  readonly policy: Policy | undefined
   /** The bound of each, in milliseconds. */
   readonly timeoutMs: number
   /** Ends all of it. */
@@ -67,14 +74,22 @@ async function checkDoor(kind: (typeof DOORS)[number], question: DoorQuestion): 
     }
   }
   if (question.image === undefined) {
-    return pass(name, 'what it needs is here; it was not tried')
+    const taken = whyTakesPorts(kind, host)
+    return pass(
+      name,
+      taken === undefined
+        ? 'what it needs is here; it was not tried'
+        : `it was not tried; ${TAKES_PORTS}: ${taken}`,
+    )
   }
-  const { problem, missing } = await tried(kind, question, question.image)
+  const { problem, missing, isTaking = false } = await tried(kind, question, question.image)
   const other = kind === 'netns' ? 'take --door sidecar' : 'take --door netns'
   if (problem !== undefined) return warn(name, problem, other)
   if (missing === undefined) return pass(name, 'placed and proven')
   // It keeps a run in all the same.
-  const lack = `servers of the sandbox cannot listen on ports that the policy allows, such as 443: ${missing}`
+  const lack = isTaking
+    ? `${TAKES_PORTS}: ${missing}`
+    : `names may not be found by every program: ${missing}`
   const remedy = kind === 'netns' ? 'install iptables and iproute2' : other
   return pass(name, `placed and proven, but ${lack}; ${remedy}`)
 }
@@ -82,9 +97,14 @@ async function checkDoor(kind: (typeof DOORS)[number], question: DoorQuestion): 
 interface Trial {
   /** What is wrong. */
   readonly problem?: string
-  /** Why a door that works takes ports from the sandbox. */
+  /** What a door that works lacks. */
   readonly missing?: string
+  /** True if it takes ports from the sandbox for that. */
+  readonly isTaking?: boolean
 }
+
+const TAKES_PORTS =
+  'servers of the sandbox cannot listen on ports that the policy allows, such as 443'
 
 /** Tries a door, and looks that nothing of it is left. */
 async function tried(
@@ -102,10 +122,11 @@ async function tried(
 /** Places a door and proves it. */
 async function tryDoor(
   kind: (typeof DOORS)[number],
-  { host, runtime, driver, sidecarImage, timeoutMs, end }: DoorQuestion,
+  question: DoorQuestion,
   image: ImageInfo,
   teardown: Teardown,
 ): Promise<Trial> {
+  const { host, runtime, driver, sidecarImage, timeoutMs, end } = question
   const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), end])
   const id = `doctor-${randomBytes(6).toString('hex')}`
   const name = containerName(id)
@@ -128,14 +149,14 @@ async function tryDoor(
     )
     stop = () => container.stop()
     const tools = { host, runtime, emit: () => undefined, handle: { record: { id } } }
-    const policy = trialPolicy()
-    const { missing } = await openDoor(
+    const policy = trialPolicy(question.policy)
+    const { missing, taken } = await openDoor(
       { door: kind, sidecarImage },
       tools,
       { container, scratch, policy, teardown },
       signal,
     )
-    return missing === undefined ? {} : { missing }
+    return missing === undefined ? {} : { missing, isTaking: taken.length > 0 }
   } catch (error) {
     if (signal.aborted) return { problem: `it was not there after ${timeoutMs / 1000} s` }
     if (error instanceof EgressError) return { problem: error.message }

@@ -294,6 +294,7 @@ async function checkDoorsOf(
     driver,
     sidecarImage: relay,
     image,
+    policy: await request?.loadPolicy().catch(() => undefined),
     timeoutMs,
     end,
   })

@@ -60,6 +60,19 @@ void tap.test('nothing asked is said in words', async (t) => {
   t.match(audit.render(POLICY, NOW), /^iterion-egress: nothing was asked of the proxy .*\n$/)
 })
 
+void tap.test('nothing is proposed that would be for nobody, or twice', async (t) => {
+  const audit = new WrapAudit()
+  for (const host of ['127.0.0.1', '127.64.9.9', '::1']) {
+    audit.record(blocked(host, 443, 'special-address'))
+    audit.record(blocked(host, 8080, 'no-rule'))
+  }
+  audit.record(blocked('both.test', 443, 'no-rule'))
+  audit.record(blocked('both.test', 0, 'no-rule'))
+  audit.record(blocked('both.test', 8443, 'no-rule'))
+  const { rules, inside } = audit.report(POLICY, NOW)
+  t.strictSame({ rules, inside }, { rules: ['both.test', 'both.test:8443'], inside: [] })
+})
+
 void tap.test('what is inside is set apart, and no cloud is opened', async (t) => {
   const audit = new WrapAudit()
   audit.record(blocked('denied.test', 443, 'no-rule'))

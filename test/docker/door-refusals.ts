@@ -142,6 +142,37 @@ void tap.test('a connection too many is told so by the relay', { skip: NO_DOORS 
   )
 })
 
+void tap.test(
+  'who was refused and does not go takes nobody’s place in the relay',
+  { skip: NO_DOORS },
+  async (t) => {
+    const { inside } = await openDoor(t, 'sidecar')
+    const program = `
+    const net = require('net')
+    const ask = () => new Promise((resolve) => {
+      const socket = net.connect({ port: 3128, host: '127.0.0.1', allowHalfOpen: true })
+      socket.on('error', () => undefined)
+      socket.on('data', (answer) => resolve(answer.toString().slice(0, 12)))
+      socket.write('CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n')
+    })
+    const start = async () => {
+      const first = []
+      for (let i = 0; i < ${MAX_RELAYED}; i++) first.push(await ask())
+      let last
+      for (let i = 0; i < 50; i++) {
+        await new Promise((resolve) => setTimeout(resolve, 200))
+        last = await ask()
+        if (last === first[0]) break
+      }
+      console.log(new Set(first).size, first[0], last)
+      process.exit(0)
+    }
+    start()
+  `
+    t.equal((await inside('node', '-e', program)).trim(), '1 HTTP/1.1 403 HTTP/1.1 403')
+  },
+)
+
 void tap.test('the relay has no rights', { skip: NO_DOORS }, async (t) => {
   const { door } = await openDoor(t, 'sidecar')
   const [name = ''] = door.containers

@@ -1,4 +1,5 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import tap, { type Test } from 'tap'
@@ -31,6 +32,25 @@ async function startImage(
 const inspect = (name: string, format: string) => docker('inspect', '-f', `{{${format}}}`, name)
 
 tap.setTimeout(120_000)
+
+void tap.test('a clone has all that the Dockerfile takes, whatever stage it is for', async (t) => {
+  // An engine without buildx builds every stage.
+  const root = path.resolve(import.meta.dirname, '../..')
+  const lines = (name: string) => readFileSync(path.join(root, name), 'utf8').split('\n')
+  const sources = lines('Dockerfile')
+    .filter((line) => /^COPY (?!--from)/.test(line))
+    .flatMap((line) => line.split(' ').slice(1, -1))
+  const left = new Set(lines('.dockerignore'))
+  const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n')
+  t.ok(sources.length > 5)
+  for (const source of sources) {
+    t.ok(
+      tracked.some((file) => file === source || file.startsWith(`${source}/`)),
+      source,
+    )
+    t.notOk(left.has(source.split('/')[0] ?? ''), source)
+  }
+})
 
 void tap.test(
   'it serves, is healthy, and ends when it is told to',

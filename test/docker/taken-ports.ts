@@ -70,6 +70,8 @@ nodes: [{ id: a, command: ${JSON.stringify(command)} }]
     t.match(desk.eventsOf('sandbox_network_sealed'), [{ door: 'netns' }])
     const doctor = await runHidden(desk, 'doctor', '--strict', 'w.yaml')
     t.match(doctor.stdout, /^pass {2}door netns .*cannot listen on ports that the policy allows/m)
+    const untried = await runHidden(desk, 'doctor', 'w.yaml')
+    t.match(untried.stdout, /^pass {2}door netns .*cannot listen on ports that the policy allows/m)
     const fine = await desk.run(['run', ...resolve, 'w.yaml'], { input: '' })
     t.equal(fine.stdout, '80 free\n8080 free\noutside 0\n', 'with rules they are free')
   },

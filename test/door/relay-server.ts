@@ -126,6 +126,20 @@ void tap.test('the proxy serves it, whatever pieces it comes in', async (t) => {
   }
 })
 
+void tap.test('the relay is told what the proxy let go of, once', async (t) => {
+  const { client, carried, sockets } = await open(t)
+  const control = client(CONTROL)
+  carried(1)
+  await until('the first is there', () => sockets.length === 1)
+  carried(2)
+  await until('the second is there', () => sockets.length === 2)
+  sockets[0]?.destroy()
+  t.equal(await control.until('\n'), 'closed 1\n')
+  sockets[1]?.destroy()
+  await control.until('closed 2\n')
+  t.equal(control.text, 'closed 1\nclosed 2\n')
+})
+
 void tap.test('resets go by the control connection, both ways', async (t) => {
   const { client, carried, sockets } = await open(t)
   const control = client(CONTROL)

@@ -64,12 +64,23 @@ void tap.test('a line is read as it was written', async (t) => {
     { kind: 'probed', text: 'it has a route by eth0' },
     { kind: 'fault', text: 'listen EADDRINUSE' },
     { kind: 'reset', id: 4_294_967_295 },
+    { kind: 'closed', id: 7 },
   ]
   for (const row of rows) t.strictSame(parseLine(formatLine(row).slice(0, -1)), row)
   t.equal(formatLine({ kind: 'fault', text: 'two\nlines\r\n' }), 'fault two lines \n')
   const long = formatLine({ kind: 'fault', text: 'x'.repeat(9_999) })
   t.ok(new LineReader().push(Buffer.from(long)), 'no line is too long for the other side')
-  for (const none of ['', 'reset', 'reset x', 'reset -1', 'reset 1 2', 'listening', 'fault'])
+  for (const none of [
+    '',
+    'reset',
+    'reset x',
+    'reset -1',
+    'reset 1 2',
+    'closed',
+    'closed 1x',
+    'listening',
+    'fault',
+  ])
     t.equal(parseLine(none), undefined, none)
 })
 

@@ -126,3 +126,16 @@ void tap.test('many exclusions and many exceptions take no quadratic time', asyn
   compilePolicy({ mode: 'denylist', rules })
   t.ok(cpuTimeMs() - started < 9000)
 })
+
+void tap.test('a rule for an address that stands for names is refused', async (t) => {
+  const door = { syntheticRange: { first: { family: 4, words: [0x0a00_0000] }, bits: 9 } } as const
+  const compile = (rule: string) =>
+    compilePolicy({ mode: 'allowlist', rules: rulesOf([rule]), door })
+  t.throws(() => compile('10.1.2.3:443'), {
+    code: 'POLICY_RULE',
+    message: /lies in door\.syntheticRange 10\.0\.0\.0\/9, whose addresses stand for names/,
+  })
+  for (const rule of ['10.128.0.1:443', '!10.1.2.3', '10.0.0.0/8:443', 'a.test']) {
+    t.doesNotThrow(() => compile(rule), rule)
+  }
+})

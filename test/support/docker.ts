@@ -75,7 +75,7 @@ export async function buildProjectImage(): Promise<string> {
     const made = spawnSync(process.execPath, [path.join(root, 'scripts/image-context.js'), folder])
     if (made.status !== 0) throw new Error(made.stderr.toString())
     const base = ['--build-arg', `BASE=${TEST_IMAGE}`]
-    await docker('build', '--target', 'prebuilt', ...base, '-t', PROJECT_IMAGE, folder)
+    await docker('build', ...base, '-t', PROJECT_IMAGE, folder)
     return PROJECT_IMAGE
   } finally {
     rmSync(folder, { recursive: true, force: true })

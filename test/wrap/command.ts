@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import tap from 'tap'
@@ -123,6 +124,23 @@ and these would open addresses that are not public, if that is meant:
   t.strictSame(JSON.parse(json.stderr), { audit: { lines: [], rules: [], inside: [] } })
 })
 
+void tap.test(
+  'the resolver answers on port 53, whatever the policy',
+  { skip: NO_WRAP },
+  async (t) => {
+    const desk = openWrapDesk(t)
+    const ask = `
+import socket
+one = socket.create_connection(('127.64.0.1', 53), 3)
+question = bytes.fromhex('000701000001000000000000') + b'\\7allowed\\4test\\0\\0\\1\\0\\1'
+one.sendall(len(question).to_bytes(2, 'big') + question)
+print(one.recv(512)[-4:].hex())`
+    const rules = ['--rule', 'allowed.test', '--rule', 'ns.test:53']
+    const { stdout, stderr } = await desk.run('user', rules, ['/usr/bin/python3', '-c', ask])
+    t.equal(stdout, '7f400002\n', stderr)
+  },
+)
+
 void tap.test('uid, groups, folder and files are the caller’s', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   const { uid, gid } = ordinaryUser()
@@ -206,6 +224,23 @@ void tap.test('the exit code is the command’s, or 125', { skip: NO_WRAP }, asy
     t.strictSame({ code, stdout }, { code: 125, stdout: '' }, stderr)
     t.match(stderr, why)
   }
+  const typed = await desk.run('user', ['--rule', 'a.test', 'true'], ['true'])
+  t.match(typed, { code: 125, stderr: /the command stands behind --/ })
+  const bytes = ['-c', 'exec "$@" -- touch "$(printf "a\\377")"', 'sh', process.execPath]
+  const broken = spawnSync('/bin/sh', [...bytes, desk.program, 'wrap', ...policy], {
+    cwd: desk.folder,
+    encoding: 'utf8',
+  })
+  t.match(broken, { status: 125, stderr: /is not UTF-8/ })
+  const full = ['-c', 'exec "$@" 2>/dev/full', 'sh', process.execPath, desk.program, 'wrap']
+  const unheard = [...full, ...policy, '--audit', '--', 'sh', '-c', 'exit 4']
+  t.equal(spawnSync('/bin/sh', unheard, { cwd: desk.folder }).status, 4)
+  const gone = ['-c', 'mkdir gone; cd gone; rmdir ../gone; exec env -u NODE_OPTIONS "$@"', 'sh', process.execPath]
+  const lost = [...gone, desk.program, 'wrap', ...policy, '--', 'true']
+  t.match(spawnSync('/bin/sh', lost, { cwd: desk.folder, encoding: 'utf8' }), {
+    status: 125,
+    stderr: 'iterion-egress: the folder that it is started in is gone: change to another one\n',
+  })
   const json = await desk.run('user', ['--json'], ['true'])
   t.match(JSON.parse(json.stderr), { error: { code: 'USAGE' } })
 })

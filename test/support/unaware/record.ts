@@ -27,7 +27,7 @@ export interface UnawareRow {
 const OWN_NAMES = /^(?:evil\.denied|web\.allowed)\.test:/
 const SECTION = 'Programs that know of no proxy'
 const HEAD =
-  '| program | version | works behind | of a name that no rule allows it shows | of a port that no rule allows it shows |'
+  '| program | version | works behind | of a name that no rule allows it shows | of a port that only rules for other names open it shows |'
 
 /** The rows of the table, in order. */
 export function unawareRows(): UnawareRow[] {
