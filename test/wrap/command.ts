@@ -235,7 +235,12 @@ void tap.test('the exit code is the command’s, or 125', { skip: NO_WRAP }, asy
   const full = ['-c', 'exec "$@" 2>/dev/full', 'sh', process.execPath, desk.program, 'wrap']
   const unheard = [...full, ...policy, '--audit', '--', 'sh', '-c', 'exit 4']
   t.equal(spawnSync('/bin/sh', unheard, { cwd: desk.folder }).status, 4)
-  const gone = ['-c', 'mkdir gone; cd gone; rmdir ../gone; exec env -u NODE_OPTIONS "$@"', 'sh', process.execPath]
+  const gone = [
+    '-c',
+    'mkdir gone; cd gone; rmdir ../gone; exec env -u NODE_OPTIONS "$@"',
+    'sh',
+    process.execPath,
+  ]
   const lost = [...gone, desk.program, 'wrap', ...policy, '--', 'true']
   t.match(spawnSync('/bin/sh', lost, { cwd: desk.folder, encoding: 'utf8' }), {
     status: 125,
