@@ -18,8 +18,8 @@ export interface SealSite {
   readonly runtimeFolder: string | undefined
   /** The folder that the command works in. */
   readonly directory: string
-  /** Folders that are searched for sockets besides: the caller's home. */
-  readonly searched: readonly string[]
+  /** Folders whose hidden folders are searched for sockets too: the caller's home. */
+  readonly homes: readonly string[]
   /** The command with its arguments. */
   readonly command: readonly string[]
   /** The whole environment of the command. */
@@ -135,12 +135,9 @@ function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
 }
 
 /** Looked for while the namespaces come to be. */
-function placesOf(
-  { runtimeFolder, directory, searched }: SealSite,
-  helper: SealHelper,
-): SealPlaces {
+function placesOf({ runtimeFolder, directory, homes }: SealSite, helper: SealHelper): SealPlaces {
   try {
-    return findSealPlaces(runtimeFolder, [directory], searched)
+    return findSealPlaces(runtimeFolder, [directory], homes)
   } catch (error) {
     helper.end()
     throw error

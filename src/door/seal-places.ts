@@ -26,11 +26,12 @@ const MAX_SOCKETS = 500
 /** Where every user's programs put sockets. */
 const TEMPORARY = ['/tmp', '/var/tmp']
 
-/** How deep a folder is searched: `~/.config/a-program/its.sock` is in the third. */
-const DEPTH = 3
+/** How deep folders are searched: `/tmp/ssh-X/agent.1` is in the second, `~/.config/a-program/its.sock` in the third. */
+const DEPTH = 2
+const HOME_DEPTH = 3
 
 /** The most folders that are looked into, those that lie higher first, and entries of one of them. */
-const MAX_FOLDERS = 1_000
+const MAX_FOLDERS = 500
 const MAX_ENTRIES = 20_000
 
 /** Full of files that are no sockets. */
@@ -61,13 +62,13 @@ export interface SealPlaces {
  *
  * @param runtimeFolder `XDG_RUNTIME_DIR`
  * @param kept folders that have to stay: the one that the command works in. They are searched too
- * @param searched more folders to search for sockets
+ * @param homes folders whose hidden folders are searched deeper, since programs keep their own there
  * @throws {EgressError} SANDBOX_DOOR_FAILED if one of those would be covered, or if there are too many sockets
  */
 export function findSealPlaces(
   runtimeFolder: string | undefined,
   kept: readonly string[],
-  searched: readonly string[],
+  homes: readonly string[],
 ): SealPlaces {
   const folders = foldersToCover(runtimeFolder)
   for (const folder of [RUN, ...folders]) {
@@ -81,12 +82,16 @@ export function findSealPlaces(
   }
   const isCovered = (file: string) => [RUN, ...folders].some((folder) => isBelow(file, folder))
   const named = namedSockets(readFileSync('/proc/self/net/unix', 'utf8'))
-  const places = named.flatMap((name) => socketAt(name) ?? [])
+  const listed = named.flatMap((name) => socketAt(name) ?? [])
   const folderOf = (file: string) => path.dirname(file)
   const flat = named.map(folderOf).filter((folder) => folder !== '/' && !isCovered(folder))
-  const deep = [...TEMPORARY, ...kept, ...searched].filter((folder) => folder !== '/')
-  const found = [...socketsIn(flat, 1), ...socketsIn(deep, DEPTH)]
-  const sockets = [...new Set([...places, ...found])].filter((place) => !isCovered(place))
+  const places = [
+    ...flat.map((folder) => ({ folder, depth: 1 })),
+    ...[...TEMPORARY, ...kept].map((folder) => ({ folder, depth: DEPTH })),
+    ...homes.map((folder) => ({ folder, depth: HOME_DEPTH, isHome: true })),
+  ]
+  const found = socketsIn(places.filter(({ folder }) => folder !== '/'))
+  const sockets = [...new Set([...listed, ...found])].filter((place) => !isCovered(place))
   if (sockets.length > MAX_SOCKETS) {
     throw new EgressError(
       'SANDBOX_DOOR_FAILED',
@@ -113,20 +118,30 @@ export function namedSockets(text: string): readonly string[] {
   return [...new Set(names.filter((name) => name !== undefined))]
 }
 
-/** The sockets in folders, as deep as is said; what cannot be looked into has none for the command either. */
-function socketsIn(folders: readonly string[], depth: number): string[] {
+/** A folder that is searched. */
+interface Search {
+  readonly folder: string
+  /** 1: the folder alone. */
+  readonly depth: number
+  /** True: of its folders only the hidden ones are searched. */
+  readonly isHome?: boolean
+}
+
+/** The sockets in folders, and in those below as deep as is said. Where the caller cannot look the command has none either. */
+function socketsIn(searches: readonly Search[]): string[] {
   const sockets: string[] = []
   const seen = new Set<string>()
-  let level = folders
-  for (let i = 0; i < depth && level.length > 0; i++) {
-    const below: string[] = []
-    for (const folder of level) {
-      if (seen.has(folder) || seen.size === MAX_FOLDERS) continue
+  for (let level = searches; level.length > 0;) {
+    const below: Search[] = []
+    for (const { folder, depth, isHome = false } of level) {
+      if (depth === 0 || seen.has(folder) || seen.size === MAX_FOLDERS) continue
       seen.add(folder)
       for (const entry of entriesOf(folder)) {
-        const file = path.join(folder, entry.name)
-        if (entry.isSocket()) sockets.push(file)
-        else if (entry.isDirectory() && !LEFT_OUT.has(entry.name)) below.push(file)
+        const { name } = entry
+        const isLeft = LEFT_OUT.has(name) || (isHome && !name.startsWith('.'))
+        if (entry.isSocket()) sockets.push(`${folder}/${name}`)
+        else if (!isLeft && entry.isDirectory())
+          below.push({ folder: `${folder}/${name}`, depth: depth - 1 })
       }
     }
     level = below

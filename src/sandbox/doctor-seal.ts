@@ -22,7 +22,7 @@ export async function checkSeal(
   try {
     const sealing = startProcessSeal({
       spawn: host.spawn,
-      searched: [host.home],
+      homes: [host.home],
       user: { caller: { uid, gid }, account: undefined },
       runtimeFolder: host.env['XDG_RUNTIME_DIR'],
       directory: question.options.workspace,

@@ -94,7 +94,7 @@ function sealSite(
   const env = { ...host.env, ...workflow.sandbox?.env, ...site.secretEnv, ...operatorEnv }
   return {
     spawn: host.spawn,
-    searched: [host.home],
+    homes: [host.home],
     user: { caller: { uid, gid }, account: undefined },
     runtimeFolder: host.env['XDG_RUNTIME_DIR'],
     directory: workspace,

@@ -52,13 +52,15 @@ for name in sys.argv[1:]:
 void tap.test('a socket is closed whatever it is called by now', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   const at = (name: string) => path.join(desk.folder, name)
-  mkdirSync(at('deep/er'), { recursive: true })
+  mkdirSync(at('deep'))
+  mkdirSync(at('.config/program'), { recursive: true })
   await listenOn(t, at('renamed.a'))
   renameSync(at('renamed.a'), at('renamed.b'))
   await listenOn(t, at('linked.a'))
   linkSync(at('linked.a'), at('linked.b'))
   await listenOn(t, at('two\nlines'))
-  await listenOn(t, at('deep/er/s'))
+  await listenOn(t, at('deep/s'))
+  await listenOn(t, at('.config/program/s'))
   // One by a name without a folder, and one of another network, each by a process of its own.
   const serve = `import socket, sys, time
 one = socket.socket(socket.AF_UNIX); one.bind(sys.argv[1]); one.listen(); print('up', flush=True)
@@ -71,7 +73,15 @@ while True: one.accept()[0].send(b'outside')`
     t.teardown(() => child.kill('SIGKILL'))
     await once(child.stdout, 'data')
   }
-  const names = ['renamed.b', 'linked.a', 'linked.b', 'two\nlines', 'deep/er/s', 'relative']
+  const names = [
+    'renamed.b',
+    'linked.a',
+    'linked.b',
+    'two\nlines',
+    'deep/s',
+    '.config/program/s',
+    'relative',
+  ]
   const places = [...names, 'elsewhere'].map(at)
   for (const name of ['relative', 'elsewhere']) chmodSync(at(name), 0o777)
   const knocking = spawn('/usr/bin/python3', ['-c', KNOCK, ...places], {
