@@ -14,9 +14,12 @@ export function announce(
 ): void {
   const host = bound.host.includes(':') ? `[${bound.host}]` : bound.host
   const listen = `${host}:${bound.port}`
-  const proxyUrl = (credentials: string) => `http://${credentials}${listen}`
+  const proxyUrl = (credentials: string, place = listen) => `http://${credentials}${place}`
   const secret = proxyUrl(token === undefined ? '' : `agent:${token}@`)
   const shown = proxyUrl(token === undefined ? '' : 'agent:<token>@')
+  // An address that stands for all of them is none to go to.
+  const own = ['0.0.0.0', '::'].includes(bound.host) ? `127.0.0.1:${bound.port}` : listen
+  const used = proxyUrl(token === undefined ? '' : 'agent:<token>@', own)
   if (options.readyFile !== undefined)
     writeReadyFile(options.readyFile, renderJson({ listen, proxy_url: secret }))
   const say = options.events === '-' ? io.stderr : io.stdout
@@ -28,7 +31,7 @@ export function announce(
     io.stderr('warning: no token: every process that can reach the proxy may use it\n')
   say(`iterion-egress listens on ${listen}
 
-  use it        export HTTPS_PROXY=${shown} HTTP_PROXY=${shown}
+  use it        export HTTPS_PROXY=${used} HTTP_PROXY=${used}
   allowed?      curl -sS -o /dev/null -w '%{http_code}\\n' https://api.github.com
   denied?       curl -sS -v https://example.com        (the reason is in the status line and in X-Iterion-Reason)
   why?          ${io.programName} explain ${policyFlags(options)} https://example.com

@@ -129,7 +129,10 @@ export function openNamespaceOf(
     close()
     if (error instanceof EgressError) throw error
     const why = error instanceof Error ? error.message : String(error)
-    throw failed(`the namespace of process ${pid} cannot be opened: ${why}`, error)
+    throw failed(
+      `the namespace of process ${pid} cannot be opened (root or a rootless engine of your own is needed; --door sidecar needs neither): ${why}`,
+      error,
+    )
   } finally {
     if (process !== undefined) closeSync(process)
   }

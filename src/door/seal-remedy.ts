@@ -36,7 +36,7 @@ export function sealRemedy(
     const ways = off.map(([, , way]) => `sysctl -w ${way}`).join(', ')
     return `user namespaces are turned off here; root turns them on with: ${ways}`
   }
-  if (/not permitted|permission denied/i.test(complaint)) {
+  if (/not permitted|permission denied|read-only file system/i.test(complaint)) {
     return 'namespaces may not be made here, as in a container with the usual restrictions: start it outside, or let the container make them (docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined)'
   }
   return undefined

@@ -99,7 +99,12 @@ function prepare(order: WrapOrder & { readonly kind: 'prepare' }): HeldCommand {
     }
     if (held || !said.endsWith('covered\n')) return
     // What it sees is as it will be. It starts through all but its last step, while the door is being opened.
-    held = hold(command, env)
+    try {
+      held = hold(command, env)
+    } catch (error) {
+      tellAndExit({ kind: 'fault', why: error instanceof Error ? error.message : String(error) })
+      return
+    }
     for (const name of early) held.signal(name)
   })
   child.on('close', (code) => {

@@ -1,5 +1,6 @@
 import { processDoor } from '../door/process-door.ts'
 import { startProcessSeal } from '../door/process-seal.ts'
+import { SEAL_ENV } from '../door/seal-words.ts'
 import { EgressError } from '../errors.ts'
 import { type Check, fail, pass, warn } from './doctor-check.ts'
 import { trialPolicy } from './doctor-doors.ts'
@@ -27,7 +28,7 @@ export async function checkSeal(
       runtimeFolder: host.env['XDG_RUNTIME_DIR'],
       directory: question.options.workspace,
       command: ['true'],
-      commandEnv: { PATH: host.env['PATH'] },
+      commandEnv: SEAL_ENV,
       stdio: ['ignore', 'ignore', 'ignore'],
     })
     close = () => sealing.close()

@@ -139,6 +139,7 @@ void tap.test('standard streams lead nowhere', { skip: NO_WRAP }, async (t) => {
     const { status, stderr } = run(redirection)
     t.equal(status, 125, redirection)
     t.match(stderr, why)
+    t.notMatch(stderr, /\n *at /, 'no stack')
     t.notOk(existsSync(path.join(desk.folder, 'ran')))
   }
   t.equal(run('< /dev/null').status, 0)
