@@ -85,7 +85,7 @@ async function sealed(request: WrapRequest): Promise<number> {
   const { io, host, user, command, options, stop } = request
   const sealing = startProcessSeal({
     spawn: host.spawn,
-    homes: [host.home],
+    homes: [host.home, ...(user.env['HOME'] === undefined ? [] : [user.env['HOME']])],
     user,
     runtimeFolder: host.env['XDG_RUNTIME_DIR'],
     directory: host.cwd,

@@ -66,7 +66,7 @@ function printer(streamOf: () => NodeJS.WriteStream, isLast = false): (text: str
 /** This machine and the user that the process runs as. */
 function systemHost(): SandboxHost {
   const { env } = process
-  const home = env['HOME'] || homedir()
+  const home = env['HOME'] || homeOf()
   return {
     home,
     env,
@@ -80,6 +80,15 @@ function systemHost(): SandboxHost {
     user: caller(),
     memoryBytes: totalmem(),
     identity: readIdentity(process.pid),
+  }
+}
+
+/** The home of an account; the root folder for who has none. */
+function homeOf(): string {
+  try {
+    return homedir()
+  } catch {
+    return '/'
   }
 }
 

@@ -1,4 +1,4 @@
-import type { SealAccount, SealUser } from '../door/seal-words.ts'
+import { SEAL_ENV, type SealAccount, type SealUser } from '../door/seal-words.ts'
 import { runProgram } from '../door/spawn.ts'
 import { EgressError } from '../errors.ts'
 import type { SandboxHost } from '../sandbox/host.ts'
@@ -43,13 +43,12 @@ export async function findWrapUser(host: SandboxHost, options: AccountOptions): 
 }
 
 async function findAccount(
-  { spawn, env }: SandboxHost,
+  { spawn }: SandboxHost,
   word: string,
 ): Promise<SealAccount & { readonly home: string }> {
   const fail = (why: string) => new EgressError('USAGE', `--user ${JSON.stringify(word)}: ${why}`)
   if (!/^\w[\w.@-]*\$?$/.test(word)) throw fail('that is no name of a user')
-  const { PATH } = env
-  const { code, stdout } = await runProgram(spawn, 'getent', ['passwd', word], { env: { PATH } })
+  const { code, stdout } = await runProgram(spawn, 'getent', ['passwd', word], { env: SEAL_ENV })
   // `name:password:uid:gid:words:home:shell`
   const [name = '', , uid = '', gid = '', , home = '/'] = stdout.trimEnd().split(':')
   if (code !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) throw fail('there is no such user')

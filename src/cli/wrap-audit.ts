@@ -31,9 +31,9 @@ interface AuditReport {
   readonly inside: readonly string[]
 }
 
-/** A port that no rule has leads nowhere inside, and nobody hears of it. */
+/** A port that the door does not serve leads nowhere inside, and nobody hears of it. */
 const NOTHING =
-  'iterion-egress: nothing was asked of the proxy (a port that no rule names is refused inside, and is not seen)\n'
+  'iterion-egress: nothing was asked of the proxy (a port that no rule names, or that is reached by the proxy port alone, is refused inside and not seen)\n'
 
 /** Keeps count of what a command asked of the network. */
 export class WrapAudit {

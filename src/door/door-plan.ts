@@ -72,11 +72,12 @@ function choosePorts(
   const left = [...wide]
   for (const range of ranges.filter((one) => !isWide(one))) {
     const { low, high } = range
-    if (chosen.size + (high - low + 1) > MAX_PORTS) {
+    const ports = Array.from({ length: high - low + 1 }, (_, i) => low + i)
+    if (chosen.size + ports.filter((port) => !chosen.has(port)).length > MAX_PORTS) {
       left.push(range)
       continue
     }
-    for (let port = low; port <= high; port++) chosen.add(port)
+    for (const port of ports) chosen.add(port)
   }
   return { ports: [...chosen].toSorted((a, b) => a - b), left: normalizePorts(left) }
 }

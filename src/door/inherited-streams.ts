@@ -1,4 +1,4 @@
-import { fstatSync, openSync, readdirSync, readFileSync, readlinkSync, type Stats } from 'node:fs'
+import { fstatSync, openSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
 
 /** The bit of a descriptor that is closed when a program is started. */
 const CLOSE_ON_EXEC = 0o2000000
@@ -15,18 +15,11 @@ const TERMINAL_MAJORS = new Set([4, 5, 136, 137, 138, 139, 140, 141, 142, 143])
  * started with, and nothing else: a connected socket leads out of every namespace, a folder shows what is covered inside,
  * and other kinds stand for processes or devices. Node.js itself passes none of the first sixteen descriptors on.
  *
- * @param standard the numbers of the standard streams, which are passed on whatever they are but folders
- * @param first the lowest number of the others
+ * @param first the lowest number
  * @returns streams as Node.js takes them, by number from `first`; empty: nothing has to be said
- * @throws {Error} if the number of what is not passed on is too high to be said; if a standard stream is a folder
+ * @throws {Error} if the number of what is not passed on is too high to be said
  */
-export function inheritedStreams(
-  standard: readonly [input: number, output: number, errors: number],
-  first: number,
-): (number | 'ignore')[] {
-  if (standard.some((one) => statOf(one)?.isDirectory())) {
-    throw new Error('a standard stream is a folder, which leads past what is covered')
-  }
+export function inheritedStreams(first: number): (number | 'ignore')[] {
   const kept = readdirSync('/proc/self/fd')
     .map(Number)
     .filter((one) => one >= first && isInherited(one) && !mayPass(one))
@@ -53,19 +46,15 @@ function isInherited(descriptor: number): boolean {
   }
 }
 
-function statOf(descriptor: number): Stats | undefined {
+/** True for files, pipes, terminals, and devices that lead nowhere. */
+export function mayPass(descriptor: number): boolean {
   try {
-    return fstatSync(descriptor)
+    const stats = fstatSync(descriptor)
+    if (stats.isCharacterDevice()) return isHarmless(stats.rdev)
+    return stats.isFIFO() || (stats.isFile() && isPlainFile(descriptor))
   } catch {
-    return undefined
+    return false
   }
-}
-
-function mayPass(descriptor: number): boolean {
-  const stats = statOf(descriptor)
-  if (stats === undefined) return false
-  if (stats.isCharacterDevice()) return isHarmless(stats.rdev)
-  return stats.isFIFO() || (stats.isFile() && isPlainFile(descriptor))
 }
 
 /** As Linux writes a number of 12 bits of major and 20 of minor. */
@@ -75,8 +64,12 @@ function isHarmless(rdev: number): boolean {
   return TERMINAL_MAJORS.has(major) || (major === MEMORY_MAJOR && MEMORY_MINORS.has(minor))
 }
 
-/** False for what the system shows as a file: namespaces, and the processes outside. */
+/** File systems of the system's own, whose files are processes, namespaces, queues, programs of the kernel and the like. */
+const OF_THE_SYSTEM = new Set([
+  0x9fa0, 0x6265_6572, 0x6e73_6673, 0x1980_0202, 0x0904_1934, 0x5049_4446, 0xcafe_4a11, 0x6462_6720,
+  0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0x7363_6673, 0x6573_5543, 0x6c6f_6f70, 0x6d61_7069,
+])
+
 function isPlainFile(descriptor: number): boolean {
-  const path = readlinkSync(`/proc/self/fd/${descriptor}`)
-  return path.startsWith('/') && !/^\/(?:proc|sys)\//.test(path)
+  return !OF_THE_SYSTEM.has(statfsSync(`/proc/self/fd/${descriptor}`).type >>> 0)
 }

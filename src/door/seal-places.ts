@@ -1,15 +1,7 @@
-import {
-  type Dirent,
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
+import { bytesOf, findSockets } from './seal-sockets.ts'
 
 /** Where the sockets of the system's services are. It is covered first. */
 const RUN = '/run'
@@ -23,20 +15,6 @@ export const EMPTY_FILE = `${SEAL_FOLDER}/empty`
 /** The most sockets that are covered one by one. Each takes a mount. */
 const MAX_SOCKETS = 500
 
-/** Where every user's programs put sockets. */
-const TEMPORARY = ['/tmp', '/var/tmp']
-
-/** How deep folders are searched: `/tmp/ssh-X/agent.1` is in the second, `~/.config/a-program/its.sock` in the third. */
-const DEPTH = 2
-const HOME_DEPTH = 3
-
-/** The most folders that are looked into, those that lie higher first, and entries of one of them. */
-const MAX_FOLDERS = 500
-const MAX_ENTRIES = 20_000
-
-/** Full of files that are no sockets. */
-const LEFT_OUT = new Set(['node_modules', '.git', '.cache'])
-
 /** What of the host's files is covered inside a seal. */
 export interface SealPlaces {
   /** The folder that is covered first. */
@@ -48,8 +26,10 @@ export interface SealPlaces {
   readonly hosts: string | undefined
   /** Further folders that are covered by empty ones. */
   readonly folders: readonly string[]
-  /** Sockets elsewhere, each covered by an empty file. */
+  /** Sockets elsewhere, each covered by an empty file; here, as in `blind`, each character is a byte. */
   readonly sockets: readonly string[]
+  /** Folders that cannot be listed, each covered by an empty one. */
+  readonly blind: readonly string[]
 }
 
 /**
@@ -80,18 +60,12 @@ export function findSealPlaces(
       )
     }
   }
-  const isCovered = (file: string) => [RUN, ...folders].some((folder) => isBelow(file, folder))
-  const named = namedSockets(readFileSync('/proc/self/net/unix', 'utf8'))
-  const listed = named.flatMap((name) => socketAt(name) ?? [])
-  const folderOf = (file: string) => path.dirname(file)
-  const flat = named.map(folderOf).filter((folder) => folder !== '/' && !isCovered(folder))
-  const places = [
-    ...flat.map((folder) => ({ folder, depth: 1 })),
-    ...[...TEMPORARY, ...kept].map((folder) => ({ folder, depth: DEPTH })),
-    ...homes.map((folder) => ({ folder, depth: HOME_DEPTH, isHome: true })),
-  ]
-  const found = socketsIn(places.filter(({ folder }) => folder !== '/'))
-  const sockets = [...new Set([...listed, ...found])].filter((place) => !isCovered(place))
+  const covered = [RUN, ...folders].map(bytesOf)
+  const isCovered = (file: string) => covered.some((folder) => isBelow(file, folder))
+  const found = findSockets(kept, homes)
+  const sockets = found.sockets.filter((place) => !isCovered(place))
+  const isKept = (folder: string) => kept.some((one) => isBelow(bytesOf(one), folder))
+  const blind = found.blind.filter((folder) => !isCovered(folder) && !isKept(folder))
   if (sockets.length > MAX_SOCKETS) {
     throw new EgressError(
       'SANDBOX_DOOR_FAILED',
@@ -105,55 +79,7 @@ export function findSealPlaces(
     hosts: endOfLinks('/etc/hosts'),
     folders,
     sockets,
-  }
-}
-
-/**
- * The names of the sockets of a system.
- *
- * @param text its /proc/net/unix. A name that starts with `@` is of the namespace of its network, and not a file.
- */
-export function namedSockets(text: string): readonly string[] {
-  const names = text.split('\n').map((line) => /^\S+: (?:\S+ +){6}(\/.*)$/.exec(line)?.[1])
-  return [...new Set(names.filter((name) => name !== undefined))]
-}
-
-/** A folder that is searched. */
-interface Search {
-  readonly folder: string
-  /** 1: the folder alone. */
-  readonly depth: number
-  /** True: of its folders only the hidden ones are searched. */
-  readonly isHome?: boolean
-}
-
-/** The sockets in folders, and in those below as deep as is said. Where the caller cannot look the command has none either. */
-function socketsIn(searches: readonly Search[]): string[] {
-  const sockets: string[] = []
-  const seen = new Set<string>()
-  for (let level = searches; level.length > 0;) {
-    const below: Search[] = []
-    for (const { folder, depth, isHome = false } of level) {
-      if (depth === 0 || seen.has(folder) || seen.size === MAX_FOLDERS) continue
-      seen.add(folder)
-      for (const entry of entriesOf(folder)) {
-        const { name } = entry
-        const isLeft = LEFT_OUT.has(name) || (isHome && !name.startsWith('.'))
-        if (entry.isSocket()) sockets.push(`${folder}/${name}`)
-        else if (!isLeft && entry.isDirectory())
-          below.push({ folder: `${folder}/${name}`, depth: depth - 1 })
-      }
-    }
-    level = below
-  }
-  return sockets.flatMap((file) => socketAt(file) ?? [])
-}
-
-function entriesOf(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).slice(0, MAX_ENTRIES)
-  } catch {
-    return []
+    blind,
   }
 }
 
@@ -168,16 +94,6 @@ function foldersToCover(runtimeFolder: string | undefined): readonly string[] {
       !found.some((other) => other !== folder && isBelow(folder, other)) &&
       statSync(folder).isDirectory(),
   )
-}
-
-/** Where a socket is; undefined if nobody here can reach it: then neither can the command. */
-function socketAt(name: string): string | undefined {
-  try {
-    const place = realpathSync(name)
-    return statSync(place).isSocket() ? place : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Where a file is, also if its last link leads nowhere yet; undefined if there is none. */

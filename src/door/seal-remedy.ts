@@ -28,6 +28,9 @@ export function sealRemedy(
     /\b(ip|mkdir|mount|setpriv|setsid|unshare): (?:not found|command not found)/.exec(complaint) ??
     []
   if (program !== undefined) return missingProgram(program)
+  if (complaint.includes('E2BIG')) {
+    return 'the environment is too large to be handed on: about 1,400 variables, and 128 KiB in one, can be'
+  }
   if (/unrecognized option|invalid option/.test(complaint)) {
     return 'unshare and setpriv of util-linux 2.36 or newer are needed'
   }

@@ -1,5 +1,6 @@
 import { unpackingLines } from './carried-variables.ts'
 import { EMPTY_FILE, type SealPlaces, SEAL_FOLDER } from './seal-places.ts'
+import { escapeBytes } from './seal-sockets.ts'
 
 /** An account of this machine. */
 export interface SealAccount {
@@ -79,7 +80,10 @@ shift 5
 for place; do
   kind=\${place%%:*} place=\${place#*:}
   case $kind in
-    folder) mount -t tmpfs -o ro,mode=755,nosuid,nodev,noexec none "$place";;
+    socket|blind) place=$(printf '%b_' "$place"); place=\${place%_};;
+  esac
+  case $kind in
+    folder|blind) mount -t tmpfs -o ro,mode=755,nosuid,nodev,noexec none "$place";;
     socket) mount --bind "${EMPTY_FILE}" "$place" || [ ! -e "$place" ];;
   esac
 done
@@ -143,10 +147,11 @@ export function outerWords({ caller }: SealUser, helper: readonly string[]): Wor
  * @param stub the address of the resolver
  */
 export function setUpWords(places: SealPlaces, stub: string): Words {
-  const { run, resolv, nsswitch, hosts, folders, sockets } = places
+  const { run, resolv, nsswitch, hosts, folders, sockets, blind } = places
   const covers = [
     ...folders.map((place) => `folder:${place}`),
-    ...sockets.map((place) => `socket:${place}`),
+    ...sockets.map((place) => `socket:${escapeBytes(place)}`),
+    ...blind.map((place) => `blind:${escapeBytes(place)}`),
   ]
   const files = [run, resolv ?? '', nsswitch ?? '', hosts ?? '', stub]
   return ['sh', '-c', SET_UP, 'seal', ...files, ...covers]

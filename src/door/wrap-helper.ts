@@ -128,7 +128,7 @@ function prepare(order: WrapOrder & { readonly kind: 'prepare' }): HeldCommand {
 function hold(command: Words, env: Readonly<Partial<Record<string, string>>>): HeldCommand {
   const streams: StdioOptions = [
     ...(['inherit', 'inherit', 'pipe', ERRORS_DESCRIPTOR, 'pipe'] as const),
-    ...inheritedStreams([0, 1, ERRORS_DESCRIPTOR], ERRORS_DESCRIPTOR + 1),
+    ...inheritedStreams(ERRORS_DESCRIPTOR + 1),
   ]
   const { child, complaint } = start(command, env, streams)
   const channel = child.stdio[4] as Socket
@@ -187,8 +187,9 @@ function signalCommand(guard: number | undefined, signal: NodeJS.Signals): void 
   const command = firstChild(firstChild(guard))
   if (command === undefined) return
   try {
-    if (OF_TERMINAL.has(signal) && isInFront(command)) return
-    process.kill(command, signal)
+    if (!OF_TERMINAL.has(signal)) process.kill(command, signal)
+    // As a terminal does: all that belong together have it.
+    else if (!isInFront(command)) process.kill(isLeader(command) ? -command : command, signal)
   } catch {
     // It has just ended.
   }
@@ -205,11 +206,21 @@ function firstChild(pid: number | undefined): number | undefined {
   }
 }
 
+/** True for the first of a group of its own. */
+function isLeader(pid: number): boolean {
+  return statusOf(pid)[2] === String(pid)
+}
+
 /** True if a process belongs to the group that its terminal is given to: it has the signals of the terminal by itself. */
 function isInFront(pid: number): boolean {
-  // `pid (name) state parent group session terminal group-in-front ...`; a name may hold anything.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+  const fields = statusOf(pid)
   return fields[2] !== undefined && fields[2] === fields[5]
+}
+
+/** `state parent group session terminal group-in-front ...` */
+function statusOf(pid: number): string[] {
+  // They stand behind `pid (name)`, and a name may hold anything.
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
 }
 
 closeDebugger()

@@ -48,6 +48,7 @@ void tap.test('places are arguments, never text of a script', async (t) => {
       hosts: '/etc/hosts',
       folders: ['/a b'],
       sockets: ['/c"d$(e)'],
+      blind: ['/f g'],
     },
     '127.64.0.1',
   )
@@ -59,6 +60,7 @@ void tap.test('places are arguments, never text of a script', async (t) => {
     '/etc/hosts',
     '127.64.0.1',
     'folder:/a b',
-    'socket:/c"d$(e)',
+    'socket:/c\\0042d\\0044\\0050e\\0051',
+    'blind:/f\\0040g',
   ])
 })

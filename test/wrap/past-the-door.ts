@@ -98,6 +98,48 @@ while True: one.accept()[0].send(b'outside')`
   }
 })
 
+/** Listens by names that are bytes, given in hexadecimal, and says when it does. */
+const SERVE_BYTES = `
+import os, socket, sys, time
+held = []
+for text in sys.argv[1:]:
+    name = bytes.fromhex(text)
+    os.makedirs(os.path.dirname(name), exist_ok=True)
+    one = socket.socket(socket.AF_UNIX); one.bind(name); one.listen(); held.append(one)
+    os.chmod(name, 0o777)
+print('up', flush=True)
+time.sleep(60)
+`
+const KNOCK_BYTES = `
+import socket, sys
+for text in sys.argv[1:]:
+    try:
+        socket.socket(socket.AF_UNIX).connect(bytes.fromhex(text)); print('open', text)
+    except OSError as error:
+        print('closed', error.errno)
+`
+
+void tap.test('a name is bytes, and a folder may be blind', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const names = ['a\xff', 'cr\rx', 'f\xe9/s', 'f\nl/s', 'f\r/x/y/s', ' a ', 'q\'"$(x)', '.b/s', '-']
+  const hex = names.map((name) =>
+    Buffer.concat([Buffer.from(`${desk.folder}/`), Buffer.from(name, 'latin1')]).toString('hex'),
+  )
+  const [first, ...as] = asOrdinaryUser()
+  const server = spawn(first, [...as, '/usr/bin/python3', '-c', SERVE_BYTES, ...hex], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  await once(server.stdout, 'data')
+  // It can be entered, and not listed.
+  chmodSync(path.join(desk.folder, '.b'), 0o311)
+  const knock = ['/usr/bin/python3', '-c', KNOCK_BYTES, ...hex]
+  const bare = spawnSync(first, [...as, ...knock], { encoding: 'utf8' })
+  t.equal(bare.stdout.match(/^open/gm)?.length, names.length, 'all are open outside')
+  const { stdout, stderr } = await desk.run('user', POLICY, knock)
+  t.equal(stdout.match(/^closed/gm)?.length, names.length, `${stdout} ${stderr}`)
+})
+
 void tap.test('descriptors are files, pipes and terminals', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   // A folder, a process, a namespace, a device, memory and a pipe.
@@ -131,10 +173,10 @@ void tap.test('standard streams lead nowhere', { skip: NO_WRAP }, async (t) => {
     return spawnSync('/bin/bash', words, { encoding: 'utf8', cwd: desk.folder })
   }
   for (const [redirection, why] of [
-    [`<> /dev/tcp/127.0.0.1/${port}`, /standard input is a connection of the network/],
-    [`> /dev/tcp/127.0.0.1/${port}`, /standard output is a connection of the network/],
-    [`< /dev/udp/127.0.0.1/${port}`, /standard input is a connection of the network/],
-    ['< /run', /a standard stream is a folder/],
+    [`<> /dev/tcp/127.0.0.1/${port}`, /standard input \(socket:.*may lead past the door/],
+    [`> /dev/tcp/127.0.0.1/${port}`, /standard output \(socket:.*may lead past the door/],
+    [`< /dev/udp/127.0.0.1/${port}`, /standard input \(socket:.*may lead past the door/],
+    ['< /run', /standard input \(\/run\) may lead past the door/],
   ] as const) {
     const { status, stderr } = run(redirection)
     t.equal(status, 125, redirection)
@@ -142,7 +184,25 @@ void tap.test('standard streams lead nowhere', { skip: NO_WRAP }, async (t) => {
     t.notMatch(stderr, /\n *at /, 'no stack')
     t.notOk(existsSync(path.join(desk.folder, 'ran')))
   }
+  const opened = (name: string, flags: string) => {
+    const script = `import os, sys; os.dup2(os.open('${name}', ${flags}), 0); os.execvp(sys.argv[1], sys.argv[1:])`
+    const words = ['-c', script, ...wrapWords(desk, ['touch', 'ran'])]
+    return spawnSync('/usr/bin/python3', words, { encoding: 'utf8', cwd: desk.folder })
+  }
+  await listenOn(t, path.join(desk.folder, 's'))
+  for (const [name, flags] of [
+    [path.join(desk.folder, 's'), 'os.O_PATH'],
+    ['/dev/net/tun', 'os.O_RDWR'],
+    ['/proc/self/ns/net', 'os.O_RDONLY'],
+    ['/proc/self/mem', 'os.O_RDONLY'],
+  ] as const) {
+    const { status, stderr } = opened(name, flags)
+    t.equal(status, 125, name)
+    t.match(stderr, /standard input .* may lead past the door/, name)
+  }
   t.equal(run('< /dev/null').status, 0)
+  t.equal(run('< /etc/hostname').status, 0)
+  t.equal(run('<&-').status, 0)
 })
 
 void tap.test('nothing of the command’s runs in what starts it', { skip: NO_WRAP }, async (t) => {
@@ -173,6 +233,7 @@ __attribute__((constructor)) static void first(void) {
     'mount',
     'ip',
     'mkdir',
+    'getent',
     'iptables-restore',
   ]) {
     writeFileSync(at(`bin/${name}`), `#!/bin/bash\necho ${name} >> ${at('log')}\n`, { mode: 0o755 })
@@ -185,6 +246,7 @@ __attribute__((constructor)) static void first(void) {
   })
   t.equal(code, 0, stderr)
   t.match(stdout, `PATH=${PATH}\n`)
+  t.equal((await desk.run('root', POLICY, ['/usr/bin/true'], { env: { PATH } })).code, 0)
   const [first = '', ...words] = wrapWords(desk, ['/usr/bin/true'])
   spawnSync(first, words, {
     cwd: desk.folder,
@@ -217,6 +279,16 @@ void tap.test('a signal to the whole group stays inside', { skip: NO_WRAP }, asy
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.equal(stdout, 'code 137\n')
+})
+
+void tap.test('Ctrl-C is for all that belong to the command', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const run = desk.start('user', POLICY, ['sh', '-c', 'echo up; sleep 63; echo after'])
+  await waitFor(() => run.stdout() || undefined)
+  const start = Date.now()
+  run.child.kill('SIGINT')
+  t.match(await run.done, { code: 130, stdout: 'up\n' })
+  t.ok(Date.now() - start < 20_000)
 })
 
 void tap.test('what is stopped ends with its parent all the same', { skip: NO_WRAP }, async (t) => {
