@@ -26,6 +26,11 @@ void tap.test('the ports that rules name', async (t) => {
     [['a.test:1000-2000', 'b.test:1500'], '1500', '1000-2000'],
     [['a.test:9000-9063'], Array.from({ length: 64 }, (_, i) => 9000 + i).join(), ''],
     [['a.test:9000-9064'], '', '9000-9064'],
+    [
+      ['a.test:3000-3063', 'b.test:3001-3064', 'c.test:3002-3065'],
+      Array.from({ length: 66 }, (_, i) => 3000 + i).join(),
+      '',
+    ],
   ]
   for (const [rules, ports, left] of rows) {
     const plan = planned(rules)
