@@ -7,7 +7,7 @@ export const CLIENT_HEADS: Readonly<Record<string, string>> = {
     'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\nProxy-Authorization: Basic dTpwQA==\r\nUser-Agent: curl/7.88.1\r\nProxy-Connection: Keep-Alive\r\n\r\n',
   git: 'CONNECT github.com:443 HTTP/1.1\r\nHost: github.com:443\r\nUser-Agent: git/2.39.5\r\nProxy-Connection: Keep-Alive\r\n\r\n',
   wget: 'CONNECT example.com:443 HTTP/1.1\r\nUser-Agent: Wget/1.21.3\r\nHost: example.com:443\r\n\r\n',
-  npm: 'CONNECT registry.npmjs.org:443 HTTP/1.1\r\nHost: registry.npmjs.org:443\r\nProxy-Connection: Keep-Alive\r\n\r\n',
+  npm: 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\nProxy-Connection: Keep-Alive\r\n\r\n',
   undici:
     'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\nconnection: close\r\nproxy-connection: keep-alive\r\n\r\n',
   'undici with a token':
@@ -18,7 +18,7 @@ export const CLIENT_HEADS: Readonly<Record<string, string>> = {
     'CONNECT example.com:443 HTTP/1.1\r\nProxy-Authorization: Basic dTpwQA==\r\nHost: example.com:443\r\nProxy-Connection: Keep-Alive\r\n\r\n',
   'Python requests, urllib, pip': 'CONNECT pypi.org:443 HTTP/1.0\r\n\r\n',
   Go: 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\nUser-Agent: Go-http-client/1.1\r\n\r\n',
-  apt: 'CONNECT deb.debian.org:443 HTTP/1.1\r\nHost: deb.debian.org:443\r\nUser-Agent: Debian APT-HTTP/1.3 (2.6.1)\r\n\r\n',
+  apt: 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\nUser-Agent: Debian APT-HTTP/1.3 (2.6.1)\r\n\r\n',
   Java: 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n',
 }
 
