@@ -291,6 +291,34 @@ void tap.test('Ctrl-C is for all that belong to the command', { skip: NO_WRAP },
   t.ok(Date.now() - start < 20_000)
 })
 
+void tap.test('no signal opens a debugger', { skip: NO_WRAP }, async (t) => {
+  const desk = openWrapDesk(t)
+  const run = desk.start('root', POLICY, ['sh', '-c', 'echo up; read -r _; echo on'], {
+    stdin: 'pipe',
+  })
+  await waitFor(() => run.stdout() || undefined)
+  const programs = spawnSync('pgrep', ['-P', String(run.child.pid)], { encoding: 'utf8' })
+  const pids = [run.child.pid ?? 0, ...programs.stdout.trim().split('\n').map(Number)]
+  t.ok(pids.length > 1, 'the helper too')
+  for (const pid of pids) process.kill(pid, 'SIGUSR1')
+  await pause(300)
+  run.child.stdin?.end('go\n')
+  t.strictSame(await run.done, { code: 0, stdout: 'up\non\n', stderr: '' })
+  const words = ['-u', 'NODE_OPTIONS', process.execPath, desk.program, 'serve', ...POLICY]
+  const serve = spawn('/usr/bin/env', [...words, '--listen', '127.0.0.1:0'])
+  let said = ''
+  for (const stream of [serve.stdout, serve.stderr]) {
+    stream.on('data', (text: Buffer) => (said += text.toString()))
+  }
+  await waitFor(() => (said.includes('listens on') ? true : undefined))
+  serve.kill('SIGUSR1')
+  await pause(300)
+  serve.kill('SIGTERM')
+  await once(serve, 'close')
+  t.match(said, 'end it')
+  t.notMatch(said, /debugger/i)
+})
+
 void tap.test('what is stopped ends with its parent all the same', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   const sleep = `sleep 62.${process.pid}`
