@@ -117,3 +117,13 @@ export function openWrapDesk(t: Test): WrapDesk {
 export function outsideWords(name: string, port: number): readonly string[] {
   return ['--rule', name, '--resolve', `${name}:127.0.0.1:${port}`]
 }
+
+/** A whole command line that starts `wrap` as the ordinary user. */
+export function wrapWords(
+  { program }: WrapDesk,
+  options: readonly string[],
+  command: readonly string[],
+): readonly [string, ...string[]] {
+  const node = ['env', '-u', 'NODE_OPTIONS', process.execPath]
+  return [...asOrdinaryUser(), ...node, program, 'wrap', ...options, '--', ...command]
+}

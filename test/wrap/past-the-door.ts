@@ -12,21 +12,13 @@ import {
 import { createServer, type Server } from 'node:net'
 import path from 'node:path'
 import tap, { type Test } from 'tap'
-import { pause } from '../support/proxy.ts'
-import { waitFor } from '../support/serve-process.ts'
 import { openHttpUpstream } from '../support/upstream.ts'
 import { asOrdinaryUser } from '../support/users.ts'
-import { NO_WRAP, openWrapDesk, type WrapDesk } from '../support/wrap.ts'
+import { NO_WRAP, openWrapDesk, wrapWords } from '../support/wrap.ts'
 
 // Ways past the door that lie beside the network: what a command is given, what it shares, and what starts it.
 
 const POLICY = ['--mode', 'allowlist']
-
-/** The words of a shell that start `wrap` as the ordinary user. */
-function wrapWords(desk: WrapDesk, command: readonly string[]): string[] {
-  const program = ['env', '-u', 'NODE_OPTIONS', process.execPath, desk.program]
-  return [...asOrdinaryUser(), ...program, 'wrap', ...POLICY, '--', ...command]
-}
 
 async function listenOn(t: Test, name: string): Promise<Server> {
   const server = createServer((socket) => socket.on('error', () => undefined).end('outside'))
@@ -158,7 +150,7 @@ at(48, os.eventfd(0))
 os.execvp(sys.argv[1], sys.argv[1:])
 `
   const see = 'for n in 40 41 42 43 44 45 46 47 48; do readlink /proc/self/fd/$n; done'
-  const words = ['-c', script, ...wrapWords(desk, ['bash', '-c', see])]
+  const words = ['-c', script, ...wrapWords(desk, POLICY, ['bash', '-c', see])]
   const { stdout, stderr } = spawnSync('python3', words, { encoding: 'utf8', cwd: desk.folder })
   const seen = stdout.split('\n').slice(0, -1)
   t.strictSame(seen.slice(0, 5), Array(5).fill('/dev/null'), stderr)
@@ -169,7 +161,12 @@ void tap.test('standard streams lead nowhere', { skip: NO_WRAP }, async (t) => {
   const desk = openWrapDesk(t)
   const { port } = await openHttpUpstream(t)
   const run = (redirection: string) => {
-    const words = ['-c', `exec "$@" ${redirection}`, 'bash', ...wrapWords(desk, ['touch', 'ran'])]
+    const words = [
+      '-c',
+      `exec "$@" ${redirection}`,
+      'bash',
+      ...wrapWords(desk, POLICY, ['touch', 'ran']),
+    ]
     return spawnSync('/bin/bash', words, { encoding: 'utf8', cwd: desk.folder })
   }
   for (const [redirection, why] of [
@@ -186,7 +183,7 @@ void tap.test('standard streams lead nowhere', { skip: NO_WRAP }, async (t) => {
   }
   const opened = (name: string, flags: string) => {
     const script = `import os, sys; os.dup2(os.open('${name}', ${flags}), 0); os.execvp(sys.argv[1], sys.argv[1:])`
-    const words = ['-c', script, ...wrapWords(desk, ['touch', 'ran'])]
+    const words = ['-c', script, ...wrapWords(desk, POLICY, ['touch', 'ran'])]
     return spawnSync('/usr/bin/python3', words, { encoding: 'utf8', cwd: desk.folder })
   }
   await listenOn(t, path.join(desk.folder, 's'))
@@ -247,7 +244,7 @@ __attribute__((constructor)) static void first(void) {
   t.equal(code, 0, stderr)
   t.match(stdout, `PATH=${PATH}\n`)
   t.equal((await desk.run('root', POLICY, ['/usr/bin/true'], { env: { PATH } })).code, 0)
-  const [first = '', ...words] = wrapWords(desk, ['/usr/bin/true'])
+  const [first, ...words] = wrapWords(desk, POLICY, ['/usr/bin/true'])
   spawnSync(first, words, {
     cwd: desk.folder,
     stdio: 'ignore',
@@ -266,76 +263,4 @@ void tap.test('memory and queues are the command’s own', { skip: NO_WRAP }, as
     const { stdout } = await desk.run(caller, POLICY, ['sh', '-c', 'ipcs -m; ls -A /dev/mqueue'])
     t.notMatch(stdout, /0x[\da-f]+/, caller)
   }
-})
-
-void tap.test('a signal to the whole group stays inside', { skip: NO_WRAP }, async (t) => {
-  const desk = openWrapDesk(t)
-  const script = '"$@"; echo "code $?"'
-  const killed = ['/usr/bin/python3', '-c', 'import os; os.kill(0, 9)']
-  const words = ['-c', script, 'bash', ...wrapWords(desk, killed)]
-  const options = { encoding: 'utf8', cwd: desk.folder, detached: true } as const
-  const { stdout } = spawnSync('/bin/bash', words, {
-    ...options,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  t.equal(stdout, 'code 137\n')
-})
-
-void tap.test('Ctrl-C is for all that belong to the command', { skip: NO_WRAP }, async (t) => {
-  const desk = openWrapDesk(t)
-  const run = desk.start('user', POLICY, ['sh', '-c', 'echo up; sleep 63; echo after'])
-  await waitFor(() => run.stdout() || undefined)
-  const start = Date.now()
-  run.child.kill('SIGINT')
-  t.match(await run.done, { code: 130, stdout: 'up\n' })
-  t.ok(Date.now() - start < 20_000)
-})
-
-void tap.test('no signal opens a debugger', { skip: NO_WRAP }, async (t) => {
-  const desk = openWrapDesk(t)
-  const run = desk.start('root', POLICY, ['sh', '-c', 'echo up; read -r _; echo on'], {
-    stdin: 'pipe',
-  })
-  await waitFor(() => run.stdout() || undefined)
-  const programs = spawnSync('pgrep', ['-P', String(run.child.pid)], { encoding: 'utf8' })
-  const pids = [run.child.pid ?? 0, ...programs.stdout.trim().split('\n').map(Number)]
-  t.ok(pids.length > 1, 'the helper too')
-  for (const pid of pids) process.kill(pid, 'SIGUSR1')
-  await pause(300)
-  run.child.stdin?.end('go\n')
-  t.strictSame(await run.done, { code: 0, stdout: 'up\non\n', stderr: '' })
-  const words = ['-u', 'NODE_OPTIONS', process.execPath, desk.program, 'serve', ...POLICY]
-  const serve = spawn('/usr/bin/env', [...words, '--listen', '127.0.0.1:0'])
-  let said = ''
-  for (const stream of [serve.stdout, serve.stderr]) {
-    stream.on('data', (text: Buffer) => (said += text.toString()))
-  }
-  await waitFor(() => (said.includes('listens on') ? true : undefined))
-  serve.kill('SIGUSR1')
-  await pause(300)
-  serve.kill('SIGTERM')
-  await once(serve, 'close')
-  t.match(said, 'end it')
-  t.notMatch(said, /debugger/i)
-})
-
-void tap.test('what is stopped ends with its parent all the same', { skip: NO_WRAP }, async (t) => {
-  const desk = openWrapDesk(t)
-  const sleep = `sleep 62.${process.pid}`
-  const found = () => spawnSync('pgrep', ['-f', `^${sleep}`], { encoding: 'utf8' }).stdout.trim()
-  const [first = '', ...words] = wrapWords(desk, ['sh', '-c', `exec ${sleep}`])
-  const child = spawn(first, words, { cwd: desk.folder, stdio: 'ignore' })
-  await waitFor(() => found() || undefined)
-  const descendants = (pid: number): number[] => {
-    const list = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout.trim()
-    const own = list === '' ? [] : list.split('\n').map(Number)
-    return [...own, ...own.flatMap(descendants)]
-  }
-  const all = descendants(child.pid ?? 0)
-  t.ok(all.length >= 4)
-  for (const pid of [child.pid ?? 0, ...all]) process.kill(pid, 'SIGSTOP')
-  await pause(50)
-  child.kill('SIGKILL')
-  await waitFor(() => (found() === '' ? true : undefined))
-  t.equal(found(), '')
 })
