@@ -111,7 +111,10 @@ export class Lane {
 
   /** Ends the destination, unless the lane was stopped. */
   passEnd(): void {
-    if (this.#isStarted) this.#to.end()
+    if (!this.#isStarted) return
+    // Behind the end of both sides there is nothing but the close, which says all that an end would say.
+    if (this.#to.readableEnded && this.#to.writableLength === 0) this.#to.destroy()
+    else this.#to.end()
   }
 
   readonly #onEnd = () => confirmEnd(this.#from, this)
