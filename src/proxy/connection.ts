@@ -13,7 +13,8 @@ import { type Refusal, refusal, refuseOnSocket } from './refuse.ts'
 import { boundHalfClosed, resetSocket } from './relay.ts'
 import { refuseSocks, serveSocks } from './serve-socks.ts'
 import { SOCKS_VERSION } from './socks.ts'
-import { ignoreError, keepAlive } from './sockets.ts'
+import { giveTo } from './socket-owner.ts'
+import { keepAlive } from './sockets.ts'
 import { serveConnect, type ServeHttp } from './tunnel.ts'
 import { type Destination, serveTransparent } from './serve-transparent.ts'
 import { serveUpgrade } from './upgrade.ts'
@@ -54,7 +55,7 @@ export class ConnectionServer {
    * @param destination where a client connected to that knows of no proxy: it is served without a word
    */
   accept(socket: ClientSocket, destination?: Destination): void {
-    socket.on('error', ignoreError)
+    giveTo(socket, undefined)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
     const { limits, isDraining } = this.#core
@@ -281,7 +282,7 @@ export class ConnectionServer {
 
   /** The one place where our own faults end: the request is refused, the fault recorded, the socket closed. */
   #guard(socket: Socket, serve: () => Promise<void>): void {
-    serve().catch((error: unknown) => {
+    const fail = (error: unknown) => {
       recordInternalError(this.#core, error)
       this.#core.counters.denied.internal = (this.#core.counters.denied.internal ?? 0) + 1
       if (this.#clientOf(socket).current?.headersSent) {
@@ -290,7 +291,12 @@ export class ConnectionServer {
       }
       const detail = 'the proxy failed; the request was not let through'
       this.#answer(socket, 'internal', detail)
-    })
+    }
+    try {
+      serve().catch(fail)
+    } catch (error) {
+      fail(error)
+    }
   }
 
   #refuseAtOnce(socket: Socket, reason: 'draining' | 'limit', detail: string): void {

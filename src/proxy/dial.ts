@@ -6,7 +6,8 @@ import type { Policy } from '../policy/policy.ts'
 import type { Target } from '../policy/target.ts'
 import { type LocalAddresses, vetAddress, type VetReason } from '../policy/vet.ts'
 import type { Limits } from './limits.ts'
-import { type Connect, ignoreError } from './sockets.ts'
+import { giveTo, type SocketOwner } from './socket-owner.ts'
+import type { Connect } from './sockets.ts'
 import type { LookupCache, ResolvedAddress } from './resolver.ts'
 
 /** How long an attempt has before the next address is tried beside it (RFC 8305 5), in milliseconds. */
@@ -22,8 +23,11 @@ export interface DialRequest {
   readonly waiter: DialWaiter
 }
 
-/** Who waits for a dial. An `AbortController` does the same, at a tenth of what a whole tunnel costs. */
-export class DialWaiter {
+/**
+ * Who waits for a dial. An `AbortController` does the same, at a tenth of what a whole tunnel costs. The owner of a client's
+ * socket leaves as soon as the client ends its side.
+ */
+export class DialWaiter implements SocketOwner {
   #isGone = false
   #onGone: (() => void) | undefined
 
@@ -37,6 +41,14 @@ export class DialWaiter {
   whenGone(onGone: (() => void) | undefined): void {
     this.#onGone = onGone
     if (this.#isGone) onGone?.()
+  }
+
+  onEnd(): void {
+    this.leave()
+  }
+
+  onClose(): void {
+    this.leave()
   }
 }
 
@@ -70,21 +82,32 @@ export function createDialer(parts: DialerParts): Dialer {
   return { dial }
 
   /** Resolve, vet, connect: what is connected to is an address that was vetted, never a name. */
-  async function dial(request: DialRequest): Promise<DialResult> {
-    const { target, policy, decision, generation, waiter } = request
-    const { resolveTimeoutMs, dialTimeoutMs } = limits()
+  function dial(request: DialRequest): Promise<DialResult> {
+    const { target, generation } = request
+    const { host, port } = target
+    if (host.kind === 'ip') return connectTo([{ ip: host.ip, port, given: false }], request)
+    const known = lookups.known(host.name, port, generation)
+    return known ? connectTo(known, request) : lookUp(host.name, request)
+  }
+
+  async function lookUp(name: string, request: DialRequest): Promise<DialResult> {
+    const { target, generation } = request
     let addresses: readonly ResolvedAddress[]
     try {
-      addresses =
-        target.host.kind === 'ip'
-          ? [{ ip: target.host.ip, port: target.port, given: false }]
-          : (lookups.known(target.host.name, target.port, generation) ??
-            (await lookups.resolve(target.host.name, target.port, generation, resolveTimeoutMs)))
+      const { resolveTimeoutMs } = limits()
+      addresses = await lookups.resolve(name, target.port, generation, resolveTimeoutMs)
     } catch (error) {
       if (!(error instanceof EgressError)) throw error
       const timedOut = error.code === 'RESOLVE_TIMEOUT'
       return { kind: 'failed', reason: 'unresolvable', detail: error.message, timedOut }
     }
+    return connectTo(addresses, request)
+  }
+
+  function connectTo(
+    addresses: readonly ResolvedAddress[],
+    { policy, decision, waiter }: DialRequest,
+  ): Promise<DialResult> {
     const vetted: ResolvedAddress[] = []
     let refusal: DialResult | undefined
     for (const one of addresses) {
@@ -97,8 +120,9 @@ export function createDialer(parts: DialerParts): Dialer {
         refusal ??= { kind: 'failed', reason, detail, timedOut: false, address }
       }
     }
-    if (refusal && vetted.length === 0) return refusal
-    return raceToConnect(interleaveFamilies(vetted), { connect, timeoutMs: dialTimeoutMs, waiter })
+    if (refusal && vetted.length === 0) return Promise.resolve(refusal)
+    const { dialTimeoutMs: timeoutMs } = limits()
+    return new Race(interleaveFamilies(vetted), { connect, timeoutMs, waiter }).run()
   }
 }
 
@@ -135,71 +159,97 @@ interface RaceParts {
 }
 
 /** Tries the addresses in order, the next one as soon as one fails or has taken its time; the first to connect wins. */
-function raceToConnect(
-  addresses: readonly ResolvedAddress[],
-  { connect, timeoutMs, waiter }: RaceParts,
-): Promise<DialResult> {
-  return new Promise((resolve) => {
-    const attempts = new Set<Socket>()
-    let next = 0
-    let lastError = 'no address'
-    let delay: NodeJS.Timeout | undefined
-    const deadline =
-      timeoutMs > 0
-        ? setTimeout(() => fail(`no connection within ${timeoutMs} ms`, true), timeoutMs)
-        : undefined
-    let isSettled = false
-    waiter.whenGone(() => fail('the client ended its side before there was a connection', false))
-    if (!isSettled) tryNext()
+class Race implements SocketOwner {
+  readonly #addresses: readonly ResolvedAddress[]
+  readonly #parts: RaceParts
+  /** Those under way, each at the place of its address. */
+  readonly #attempts: (Socket | undefined)[] = []
+  #lastError = 'no address'
+  #delay: NodeJS.Timeout | undefined
+  #deadline: NodeJS.Timeout | undefined
+  #resolve: ((result: DialResult) => void) | undefined
 
-    function settle(result: DialResult, winner?: Socket) {
-      isSettled = true
-      clearTimeout(delay)
-      clearTimeout(deadline)
-      waiter.whenGone(undefined)
-      for (const socket of attempts) if (socket !== winner) socket.destroy()
-      attempts.clear()
-      next = addresses.length
-      resolve(result)
-    }
+  constructor(addresses: readonly ResolvedAddress[], parts: RaceParts) {
+    this.#addresses = addresses
+    this.#parts = parts
+  }
 
-    function fail(detail: string, timedOut: boolean) {
-      const tried = addresses[Math.min(next, addresses.length) - 1] ?? addresses[0]
-      const address = tried && formatIp(tried.ip)
-      settle({
-        kind: 'failed',
-        reason: 'dial',
-        detail,
-        timedOut,
-        ...(address !== undefined && { address }),
-      })
-    }
+  run(): Promise<DialResult> {
+    return new Promise((resolve) => {
+      this.#resolve = resolve
+      const { timeoutMs, waiter } = this.#parts
+      waiter.whenGone(() =>
+        this.#fail('the client ended its side before there was a connection', false),
+      )
+      if (this.#isSettled) return
+      if (timeoutMs > 0) {
+        const giveUp = () => this.#fail(`no connection within ${timeoutMs} ms`, true)
+        this.#deadline = setTimeout(giveUp, timeoutMs)
+      }
+      this.#tryNext()
+    })
+  }
 
-    function tryNext() {
-      clearTimeout(delay)
-      const address = addresses[next++]
-      if (address === undefined) {
-        if (attempts.size === 0) fail(lastError, false)
-        return
-      }
-      const host = formatIp(address.ip)
-      const socket = connect(host, address.port)
-      attempts.add(socket)
-      const onConnect = () => {
-        socket.removeListener('connect', onConnect)
-        socket.removeListener('error', onError)
-        // The next owner attaches its own listener; an error in between must not be an uncaught one.
-        socket.on('error', ignoreError)
-        settle({ kind: 'connected', socket, address: host }, socket)
-      }
-      const onError = (error: NodeJS.ErrnoException) => {
-        lastError = `connecting failed (${error.code ?? error.message})`
-        attempts.delete(socket)
-        tryNext()
-      }
-      socket.on('connect', onConnect)
-      socket.on('error', onError)
-      if (next < addresses.length) delay = setTimeout(tryNext, ATTEMPT_DELAY_MS)
+  onConnect(socket: Socket): void {
+    const at = this.#attempts.indexOf(socket)
+    this.#attempts[at] = undefined
+    // The next owner takes it over; an error in between must not be an uncaught one.
+    giveTo(socket, undefined)
+    this.#settle({ kind: 'connected', socket, address: this.#addressAt(at) ?? '' })
+  }
+
+  onError(socket: Socket, error: NodeJS.ErrnoException): void {
+    this.#lastError = `connecting failed (${error.code ?? error.message})`
+    this.#attempts[this.#attempts.indexOf(socket)] = undefined
+    this.#tryNext()
+  }
+
+  get #isSettled(): boolean {
+    return this.#resolve === undefined
+  }
+
+  #tryNext(): void {
+    clearTimeout(this.#delay)
+    const next = this.#attempts.length
+    const address = this.#addresses[next]
+    if (address === undefined) {
+      if (this.#attempts.every((one) => one === undefined)) this.#fail(this.#lastError, false)
+      return
     }
-  })
+    const socket = this.#parts.connect(formatIp(address.ip), address.port)
+    this.#attempts.push(socket)
+    giveTo(socket, this)
+    if (next + 1 < this.#addresses.length) {
+      this.#delay = setTimeout(() => this.#tryNext(), ATTEMPT_DELAY_MS)
+    }
+  }
+
+  #fail(detail: string, timedOut: boolean): void {
+    const address = this.#addressAt(Math.max(0, this.#attempts.length - 1))
+    this.#settle({
+      kind: 'failed',
+      reason: 'dial',
+      detail,
+      timedOut,
+      ...(address !== undefined && { address }),
+    })
+  }
+
+  #addressAt(place: number): string | undefined {
+    const address = this.#addresses[place]
+    return address && formatIp(address.ip)
+  }
+
+  #settle(result: DialResult): void {
+    clearTimeout(this.#delay)
+    clearTimeout(this.#deadline)
+    this.#parts.waiter.whenGone(undefined)
+    for (const socket of this.#attempts) {
+      if (socket === undefined) continue
+      giveTo(socket, undefined)
+      socket.destroy()
+    }
+    this.#resolve?.(result)
+    this.#resolve = undefined
+  }
 }

@@ -12,28 +12,20 @@ const NOTHING = Buffer.alloc(0)
 const LINE_END = Buffer.from('\n')
 const TLS_HANDSHAKE = 22
 
-/**
- * Reads what a client sends first until it can be told what it is, or until it ends its side.
- *
- * @param timeoutMs milliseconds from the first byte; 0 is for ever
- * @param onOpening called once, with all that was read
- */
-export function readOpening(
-  client: Socket,
-  timeoutMs: number,
-  onOpening: (opening: Opening) => void,
-): void {
-  new OpeningReader(client, timeoutMs, onOpening).start()
-}
-
-class OpeningReader {
+/** Reads what a client sends first until it can be told what it is, or until the client ends its side. */
+export class OpeningReader {
   readonly #client: Socket
   readonly #timeoutMs: number
   readonly #onOpening: (opening: Opening) => void
   #bytes = NOTHING
   #timer: NodeJS.Timeout | undefined
   #stop: (() => void) | undefined
+  #isSettled = false
 
+  /**
+   * @param timeoutMs milliseconds from the first byte; 0 is for ever
+   * @param onOpening called once, with all that was read
+   */
   constructor(client: Socket, timeoutMs: number, onOpening: (opening: Opening) => void) {
     this.#client = client
     this.#timeoutMs = timeoutMs
@@ -41,13 +33,16 @@ class OpeningReader {
   }
 
   start(): void {
-    if (this.#client.readableEnded) {
-      this.#onEnd()
-      return
-    }
-    this.#client.on('end', this.#onEnd)
-    this.#client.on('close', this.#onEnd)
-    this.#stop = takeBytes(this.#client, this.#onBytes)
+    if (this.#client.readableEnded) this.end()
+    else this.#stop = takeBytes(this.#client, this.#onBytes)
+  }
+
+  /** To be called when the client has ended its side, or is gone. */
+  end(): void {
+    if (this.#isSettled) return
+    this.#stop?.()
+    const isUnfinished = this.#bytes[0] === TLS_HANDSHAKE || this.#isLine()
+    this.#settle(isUnfinished ? this.#unfinished() : { kind: 'not-tls' })
   }
 
   readonly #onBytes = (bytes: Buffer) => {
@@ -67,16 +62,9 @@ class OpeningReader {
     this.#settle(this.#unfinished())
   }
 
-  readonly #onEnd = () => {
-    this.#stop?.()
-    const isUnfinished = this.#bytes[0] === TLS_HANDSHAKE || this.#isLine()
-    this.#settle(isUnfinished ? this.#unfinished() : { kind: 'not-tls' })
-  }
-
   #settle(flight: Flight): void {
+    this.#isSettled = true
     clearTimeout(this.#timer)
-    this.#client.removeListener('end', this.#onEnd)
-    this.#client.removeListener('close', this.#onEnd)
     this.#onOpening({ bytes: this.#bytes, flight })
   }
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { PooledCarrier, PooledSocket } from './pooled-socket.ts'
-import { ignoreError } from './sockets.ts'
+import { giveTo, type SocketOwner } from './socket-owner.ts'
 
 /** How a pair of sockets ended. */
 export type RelayCause = 'end' | 'reset' | 'idle' | 'drain' | 'error'
@@ -75,7 +75,10 @@ function confirmEnd(from: Socket, lane: Lane): void {
   setImmediate(() => setImmediate(() => from.errored ?? lane.passEnd()))
 }
 
-/** One way of a relay: an end is passed on as an end, and a side that does not read holds the other one back. */
+/**
+ * One way of a relay: an end is passed on as an end, and a side that does not read holds the other one back. The owner of
+ * the source tells it what becomes of that.
+ */
 export class Lane {
   readonly #from: Socket
   readonly #to: Socket
@@ -92,16 +95,19 @@ export class Lane {
   /** Carries from now on, and what the source has already. */
   start(): void {
     this.#isStarted = true
-    if (this.#from.readableEnded) this.#onEnd()
-    else this.#from.on('end', this.#onEnd)
+    if (this.#from.readableEnded) this.end()
     this.#carrier.start()
   }
 
   /** Leaves the bytes that still come to the stream of the source. */
   stop(): void {
     this.#isStarted = false
-    this.#from.removeListener('end', this.#onEnd)
     this.#carrier.stop()
+  }
+
+  /** To be called when the source has ended. */
+  end(): void {
+    if (this.#isStarted) confirmEnd(this.#from, this)
   }
 
   /** To be called when the source has closed. */
@@ -116,15 +122,13 @@ export class Lane {
     if (this.#to.readableEnded && this.#to.writableLength === 0) this.#to.destroy()
     else this.#to.end()
   }
-
-  readonly #onEnd = () => confirmEnd(this.#from, this)
 }
 
 /**
  * Two sockets that live and die together: when one has closed, the other one is ended, or reset if it did not end
  * properly. Nothing is carried before the lanes are started.
  */
-export class Relay {
+export class Relay implements SocketOwner {
   /** From the client to the upstream. */
   readonly up: Lane
   /** From the upstream to the client. */
@@ -133,6 +137,7 @@ export class Relay {
   readonly #upstream: Socket
   readonly #onClosed: (cause: RelayCause) => void
   #onIdle: (() => void) | undefined
+  #onGone: (() => void) | undefined
   #cause: RelayCause = 'end'
   #open = 2
 
@@ -151,16 +156,40 @@ export class Relay {
     this.#onClosed = onClosed
     this.up = new Lane(client, upstream)
     this.down = new Lane(upstream, client)
-    client.on('close', this.#onClientClose)
-    upstream.on('close', this.#onUpstreamClose)
-    client.on('error', this.#onError)
-    upstream.on('error', this.#onError)
-    client.removeListener('error', ignoreError)
-    upstream.removeListener('error', ignoreError)
+    giveTo(client, this)
+    giveTo(upstream, this)
     if (idleMs === 0) return
     this.#onIdle = () => this.destroy('idle')
     client.setTimeout(idleMs, this.#onIdle)
     upstream.setTimeout(idleMs, this.#onIdle)
+  }
+
+  /** Calls a function when the client ends its side, or closes: as long as nothing is carried up, somebody else reads it. */
+  whenClientGone(onGone: (() => void) | undefined): void {
+    this.#onGone = onGone
+  }
+
+  onEnd(socket: Socket): void {
+    if (socket === this.#upstream) this.down.end()
+    else {
+      this.up.end()
+      this.#onGone?.()
+    }
+  }
+
+  onError(_: Socket, { code }: NodeJS.ErrnoException): void {
+    this.#blame(code === 'ECONNRESET' || code === 'EPIPE' ? 'reset' : 'error')
+  }
+
+  onClose(socket: Socket, hadError: boolean): void {
+    if (socket === this.#upstream) {
+      this.down.close()
+      this.#endWith(socket, this.#client, hadError)
+    } else {
+      this.up.close()
+      this.#endWith(socket, this.#upstream, hadError)
+      this.#onGone?.()
+    }
   }
 
   /** Starts both lanes. */
@@ -189,9 +218,8 @@ export class Relay {
   release(): void {
     this.up.stop()
     this.down.stop()
-    this.#client.removeListener('close', this.#onClientClose)
-    this.#upstream.removeListener('close', this.#onUpstreamClose)
     for (const socket of [this.#client, this.#upstream]) {
+      giveTo(socket, undefined)
       socket.setTimeout(0)
       if (this.#onIdle !== undefined) socket.removeListener('timeout', this.#onIdle)
     }
@@ -201,20 +229,8 @@ export class Relay {
     if (this.#cause === 'end') this.#cause = cause
   }
 
-  readonly #onError = ({ code }: NodeJS.ErrnoException) =>
-    this.#blame(code === 'ECONNRESET' || code === 'EPIPE' ? 'reset' : 'error')
-
-  readonly #onClientClose = (hadError: boolean) => {
-    this.up.close()
-    this.#onClose(this.#client, this.#upstream, hadError)
-  }
-
-  readonly #onUpstreamClose = (hadError: boolean) => {
-    this.down.close()
-    this.#onClose(this.#upstream, this.#client, hadError)
-  }
-
-  #onClose(closed: Socket, other: Socket, hadError: boolean): void {
+  /** One has closed: the other one is ended too. */
+  #endWith(closed: Socket, other: Socket, hadError: boolean): void {
     if (hadError || !closed.readableEnded) {
       this.#blame('reset')
       resetSocket(other)

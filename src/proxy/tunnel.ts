@@ -13,8 +13,9 @@ import {
   recordRefusal,
 } from './core.ts'
 import { type DialResult, DialWaiter } from './dial.ts'
+import { giveTo } from './socket-owner.ts'
 import { type FlightNote, type FlightVerdict, judgeFlight, tlsAlert } from './first-flight.ts'
-import { type Opening, readOpening } from './opening.ts'
+import { type Opening, OpeningReader } from './opening.ts'
 import { closeWithin, describeHost, type Refusal, refusal, refuseOnSocket } from './refuse.ts'
 import { parseSystemAddress } from './local-addresses.ts'
 import { Relay, type RelayCause, resetSocket } from './relay.ts'
@@ -45,7 +46,7 @@ export type ServeHttp = (client: Socket, admitted: Admitted, upstream: Socket) =
  *                           ▼         ▼        ▼                                          ▼
  *                          4xx      503/429  403/50x                             alert, close, or HTTP served
  */
-export async function serveConnect(
+export function serveConnect(
   core: ProxyCore,
   request: RequestHead,
   client: Socket,
@@ -88,7 +89,15 @@ export async function openTunnel(
   if (!client.writable) return
   if (full) return refuse(full)
 
-  const dialled = await dialFor(core, client, admitted)
+  // An end of the client's side with no byte for the tunnel looks the same as going, and Node would not notice a reset behind
+  // it: the dial ends then as well, and the client gets a whole refusal.
+  const waiter = new DialWaiter()
+  giveTo(client, waiter)
+  if (client.readableEnded) waiter.leave()
+  const { policy, generation } = core
+  const { target, decision } = admitted
+  const dialled = await core.dialer.dial({ target, decision, policy, generation, waiter })
+  giveTo(client, undefined)
   if (!client.writable) {
     if (dialled.kind === 'connected') dialled.socket.destroy()
     return
@@ -103,30 +112,6 @@ export async function openTunnel(
   const tunnel = new Tunnel(core, client, dialled.socket, admitted)
   if (admitted.target.host.kind === 'ip') tunnel.carry()
   else tunnel.begin(serveHttp)
-}
-
-/**
- * A dial that ends when the client goes. An end of its side with no byte for the tunnel looks the same as going, and Node
- * would not notice a reset behind it: the dial ends then as well, and the client gets a whole refusal.
- */
-async function dialFor(core: ProxyCore, client: Socket, admitted: Admitted): Promise<DialResult> {
-  const waiter = new DialWaiter()
-  const onGone = () => waiter.leave()
-  client.on('close', onGone)
-  client.on('end', onGone)
-  if (client.readableEnded) onGone()
-  const { policy, generation } = core
-  const { target, decision } = admitted
-  const result = await core.dialer.dial({
-    target,
-    decision,
-    policy,
-    generation,
-    waiter,
-  })
-  client.removeListener('close', onGone)
-  client.removeListener('end', onGone)
-  return result
 }
 
 /** The refusal that a failed dial is. */
@@ -207,7 +192,9 @@ export class Tunnel implements LiveTunnel {
   /** Carries bytes down at once, and up when the first of them have been judged. */
   begin(serveHttp: ServeHttp): void {
     this.#relay.down.start()
-    readOpening(this.#client, this.#core.limits.firstFlightTimeoutMs, (opening) => {
+    const { firstFlightTimeoutMs } = this.#core.limits
+    const reader = new OpeningReader(this.#client, firstFlightTimeoutMs, (opening) => {
+      this.#relay.whenClientGone(undefined)
       try {
         this.#judge(opening, serveHttp)
       } catch (error) {
@@ -218,6 +205,8 @@ export class Tunnel implements LiveTunnel {
         denied.internal = (denied.internal ?? 0) + 1
       }
     })
+    this.#relay.whenClientGone(() => reader.end())
+    reader.start()
   }
 
   keepAlive(): void {
