@@ -216,7 +216,8 @@ class Race implements SocketOwner {
       if (this.#attempts.every((one) => one === undefined)) this.#fail(this.#lastError, false)
       return
     }
-    const socket = this.#parts.connect(formatIp(address.ip), address.port)
+    const { connect } = this.#parts
+    const socket = connect(formatIp(address.ip), address.port)
     this.#attempts.push(socket)
     giveTo(socket, this)
     if (next + 1 < this.#addresses.length) {

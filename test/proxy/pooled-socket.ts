@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, Socket } from 'node:net'
 import tap, { type Test } from 'tap'
 import { PooledCarrier, PooledSocket, takeBytes } from '../../src/proxy/pooled-socket.ts'
 import { until } from '../support/proxy.ts'
@@ -72,3 +72,27 @@ void tap.test('bytes are taken until there are enough, from what waits on', asyn
   t.strictSame(taken, ['ab', 'cd'])
   t.equal(String(near.read()), 'ef')
 })
+
+void tap.test('its streams are told nothing but what Node tells those of every socket', (t) => {
+  const pooled = new PooledSocket()
+  const plain = new Socket({ allowHalfOpen: true })
+  t.strictSame(optionsOf(pooled), optionsOf(plain))
+  t.match(optionsOf(pooled), { emitClose: [false, false], decodeStrings: false })
+  for (const socket of [pooled, plain]) socket.destroy()
+  t.end()
+})
+
+/** What the streams of a socket were told, which is not documented. */
+function optionsOf(socket: Socket) {
+  type State = Record<string, unknown>
+  const { _readableState, _writableState } = socket as unknown as Record<string, State>
+  const both = (name: string) => [_readableState?.[name], _writableState?.[name]]
+  return {
+    emitClose: both('emitClose'),
+    autoDestroy: both('autoDestroy'),
+    objectMode: both('objectMode'),
+    highWaterMark: both('highWaterMark'),
+    decodeStrings: _writableState?.['decodeStrings'],
+    allowHalfOpen: socket.allowHalfOpen,
+  }
+}

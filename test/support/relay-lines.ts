@@ -1,6 +1,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { Lane, Relay as TiedSockets } from '../../src/proxy/relay.ts'
+import { giveTo } from '../../src/proxy/socket-owner.ts'
 import { acceptFrom, chooseRelay, connectorOf } from '../../src/proxy/sockets.ts'
 import { ESTABLISHED, openProxy, pause, type Place, RELAY } from './proxy.ts'
 
@@ -102,10 +103,12 @@ export async function openBareRelay(t: Test, { isTied = true } = {}): Promise<Ba
   }
 }
 
-function startLane(from: Socket, to: Socket): void {
+/** One way of a relay by itself, which learns what becomes of its source. */
+export function startLane(from: Socket, to: Socket): Lane {
   const lane = new Lane(from, to)
+  giveTo(from, { onEnd: () => lane.end(), onClose: () => lane.close() })
   lane.start()
-  from.once('close', () => lane.close())
+  return lane
 }
 
 async function listen(): Promise<{ readonly server: Server; readonly port: number }> {
