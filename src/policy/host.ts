@@ -27,7 +27,9 @@ export function parseHost(text: string): Host | HostFault {
   if (text === '') return bad('the host is empty')
   if (text.startsWith('[') || text.includes(']')) return parseBracketed(text)
   // ASCII letters alone: toLowerCase would turn U+212A, the Kelvin sign, into a k.
-  const lower = text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+  const lower = /[A-Z]/.test(text)
+    ? text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+    : text
   const name = lower.endsWith('.') ? lower.slice(0, -1) : lower
   if (name.length > 253) return bad('a name has at most 253 characters')
   if (!LABELS.test(name)) return bad(whyNotLabels(name))

@@ -28,6 +28,8 @@ export interface ProxyCounters {
   bytesDown: number
 }
 
+type Blocked = EventData<'network_blocked'>
+
 /** Something under way that a drain waits for and then ends. */
 export interface LiveTunnel extends Member {
   /** Has the upstream asked from now on whether it is there, and ends what is not. */
@@ -120,23 +122,24 @@ export function isRefusal(result: Admitted | Refusal): result is Refusal {
 /**
  * Counts a refusal and records it.
  *
- * @param port the port to record; default: the target's
+ * @param givenPort the port to record; default: the target's
  */
-export function recordRefusal(core: ProxyCore, refused: Refusal, port?: number): void {
+export function recordRefusal(core: ProxyCore, refused: Refusal, givenPort?: number): void {
   const { reason, target, via, decision, detail, address, sni } = refused
   core.counters.denied[reason] = (core.counters.denied[reason] ?? 0) + 1
   const rule = decision?.rule
-  const data: EventData<'network_blocked'> = {
-    ...describeHost(target),
-    ...(port !== undefined && { port }),
+  const { host, port } = describeHost(target)
+  const data: { -readonly [K in keyof Blocked]: Blocked[K] } = {
+    host,
+    port: givenPort ?? port,
     via,
     generation: core.generation,
     reason,
     detail,
-    ...(rule && { rule: rule.text, origin: formatOrigin(rule.origin) }),
-    ...(address !== undefined && { address }),
-    ...(sni !== undefined && { sni }),
   }
+  if (rule) Object.assign(data, { rule: rule.text, origin: formatOrigin(rule.origin) })
+  if (address !== undefined) data.address = address
+  if (sni !== undefined) data.sni = sni
   core.emit({ type: 'network_blocked', data, quiet: isQuiet(core.policy, target) })
 }
 

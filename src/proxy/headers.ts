@@ -57,9 +57,9 @@ export function* fieldPairs(raw: RawFields): Generator<[name: string, value: str
 /** The names that `Connection` takes away, in lower case. */
 function nominatedFields(head: RawFields): Set<string> {
   const nominated = new Set<string>()
-  for (const [name, value] of fieldPairs(head)) {
-    if (name.toLowerCase() !== 'connection') continue
-    for (const option of value.split(',')) {
+  for (let i = 0; i + 1 < head.length; i += 2) {
+    if (head[i]?.toLowerCase() !== 'connection') continue
+    for (const option of (head[i + 1] ?? '').split(',')) {
       const lower = option.trim().toLowerCase()
       if (!UNREMOVABLE.has(lower)) nominated.add(lower)
     }
@@ -72,9 +72,10 @@ export function endToEndFields(raw: RawFields, also: readonly string[] = []): st
   const removed = nominatedFields(raw)
   for (const name of also) removed.add(name)
   const kept: string[] = []
-  for (const [name, value] of fieldPairs(raw)) {
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? ''
     const lower = name.toLowerCase()
-    if (!HOP_BY_HOP.has(lower) && !removed.has(lower)) kept.push(name, value)
+    if (!HOP_BY_HOP.has(lower) && !removed.has(lower)) kept.push(name, raw[i + 1] ?? '')
   }
   return kept
 }

@@ -32,12 +32,14 @@ export interface Refusal {
   readonly target: Target | BadTarget | undefined
   readonly via: Via
   /** The policy's decision, if it came that far. */
-  readonly decision?: Decision
+  readonly decision: Decision | undefined
   /** The mode of the policy that decided. */
-  readonly mode?: Mode
-  readonly address?: string
-  readonly sni?: string
+  readonly mode: Mode | undefined
+  readonly address: string | undefined
+  readonly sni: string | undefined
 }
+
+type Needed = 'reason' | 'detail' | 'target' | 'via'
 
 /** The target as it may be shown: escaped, and cut to 256 bytes. */
 export function describeHost(target: Target | BadTarget | undefined): {
@@ -77,8 +79,10 @@ const WIRE: Readonly<Record<DenyReason, { readonly status: number; readonly erro
 }
 
 /** Makes a refusal; the status follows from the reason unless it is given. */
-export function refusal(parts: Omit<Refusal, 'status'> & { readonly status?: number }): Refusal {
-  return { ...parts, status: parts.status ?? WIRE[parts.reason].status }
+export function refusal(parts: Pick<Refusal, Needed> & Partial<Refusal>): Refusal {
+  const { reason, detail, target, via, decision, mode, address, sni } = parts
+  const status = parts.status ?? WIRE[reason].status
+  return { reason, detail, status, target, via, decision, mode, address, sni }
 }
 
 /** Why a policy denies, as a sentence about the target. */

@@ -28,6 +28,8 @@ export class DialError extends Error {
 export interface PooledRequestArgs extends ClientRequestArgs {
   readonly admitted: Admitted
   readonly dialWaiter: DialWaiter
+  /** Of TLS, which is not spoken to upstreams: Node would work one out for every request. */
+  readonly servername: ''
 }
 
 type OnCreate = (error: Error | null, stream: Duplex) => void
@@ -91,7 +93,8 @@ export class VettedAgent extends Agent {
 
   /** An upstream that speaks without being asked would be taken for the answer to the next request. */
   override keepSocketAlive(socket: Duplex): boolean {
-    const idle = Object.values(this.freeSockets).reduce((sum, list) => sum + (list?.length ?? 0), 0)
+    let idle = 0
+    for (const name in this.freeSockets) idle += this.freeSockets[name]?.length ?? 0
     if (idle >= this.#maxIdle) return false
     socket.once('data', destroyThis)
     // Node answers whether the socket is kept, and closes it on false; its type has no answer.

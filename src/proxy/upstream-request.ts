@@ -48,6 +48,7 @@ export function startUpstream(
     host: formatHost(target.host),
     port: target.port,
     setHost: false,
+    servername: '',
     maxHeaderSize: 64 * 1024,
     headers: [...upstreamFields(request, target, core.pseudonym), ...hopFields],
   }
@@ -148,8 +149,8 @@ export function relayResponse(
     upstream.destroy()
     throw error
   }
-  flushHead(response)
   upstream.pipe(response, { end: false })
+  flushHead(response)
   const source = upstream.socket
   let isCut = false
   // Such a body lasts until the connection ends, and Node takes every end of it for the proper one. The fault of libuv that
