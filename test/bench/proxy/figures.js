@@ -31,7 +31,7 @@ export const FIGURES = [
     label: 'CONNECT that is denied, 64 at a time',
     mode: 'deny',
     slots: 64,
-    count: 4_000,
+    count: 8_000,
     by: 'denied',
   },
   {
@@ -95,7 +95,7 @@ export const FIGURES = [
     label: 'CONNECT and first byte, one at a time',
     mode: 'connect',
     slots: 1,
-    count: 400,
+    count: 1_000,
     by: 'name',
   },
 ]
