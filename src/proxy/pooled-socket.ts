@@ -70,7 +70,7 @@ class Intake {
  * What every socket tells its streams. Told here already, options have the same shape from their beginning to their end:
  * where the socket adds to them V8 looks up all that the streams ask for anew, and to make a socket takes twenty times as long.
  */
-const WHAT_SOCKETS_SAY = { emitClose: false, autoDestroy: true, decodeStrings: false }
+const TOLD_BY_SOCKETS = { emitClose: false, autoDestroy: true, decodeStrings: false }
 
 /**
  * A TCP socket that is read without an allocation for each read. To everybody who uses it as a stream it is one like any
@@ -89,7 +89,7 @@ export class PooledSocket extends Socket {
         buffer: () => intake.buffer,
         callback: (length: number, buffer: Buffer) => intake.onRead(length, buffer),
       },
-      ...WHAT_SOCKETS_SAY,
+      ...TOLD_BY_SOCKETS,
     }
     super(options)
     intake.socket = this

@@ -1,5 +1,6 @@
-// What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved. Beside it the
-// least that the same steps take: a container that stands, one command in it, its removal, by docker's command line alone.
+// What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved. Beside it what
+// an open network costs docker by itself, and the least that the same steps take: a container that stands, one command in
+// it, its removal, by docker's command line alone.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -65,6 +66,10 @@ nodes: [{ id: only, command: ["true"] }]
       name: 'open, --image',
       most: MOST.open,
       run: () => time(ours('--image', IMAGE, '--', 'true')),
+    },
+    {
+      name: 'docker run on a bridge',
+      run: () => time(['docker', 'run', '--rm', '--network', 'bridge', IMAGE, 'true']),
     },
     { name: 'steps alone, no network', run: steps('none') },
     { name: 'steps alone, bridge', run: steps('bridge') },

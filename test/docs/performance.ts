@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import tap from 'tap'
+import { sectionOf, tableOf } from '../support/page.ts'
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
 
@@ -29,4 +30,15 @@ void tap.test('the page and the guide for contributors name every benchmark', as
       t.match(read(file), `npm run bench -- ${name}`, `${name} in ${file}`)
     }
   }
+})
+
+void tap.test('the files of the path are there, and as long as the page says', (t) => {
+  const page = read('docs/performance.md')
+  const rows = tableOf(sectionOf(page, 'The path'), '| file | lines | what it does |')
+  t.ok(rows.length > 10, `${rows.length} files`)
+  for (const [file = '', lines = ''] of rows) {
+    const length = read(`src/${file.replaceAll('`', '')}.ts`).split('\n').length - 1
+    t.equal(Number(lines), Math.round(length / 10) * 10, `${file}: ${length} lines, to the nearest ten`)
+  }
+  t.end()
 })
