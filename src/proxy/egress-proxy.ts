@@ -15,7 +15,6 @@ import {
   acceptFrom,
   chooseRelay,
   connectorOf,
-  ignoreError,
   KEEP_ALIVE_MS,
   type RelayChoice,
   type RelayKind,
@@ -23,6 +22,7 @@ import {
 import { mayReach, recordDeniedName } from './name-queries.ts'
 import { Registry } from './registry.ts'
 import { resetSocket } from './relay.ts'
+import { giveTo } from './socket-owner.ts'
 import type { Destination } from './serve-transparent.ts'
 import { type SlotKeeper, Slots } from './slots.ts'
 import { LookupCache, type Resolver } from './resolver.ts'
@@ -184,7 +184,7 @@ export function createProxyAs(identity: ProxyIdentity, options: EgressProxyOptio
   const onArrival = (socket: Socket, arrival: ReadArrival) => {
     const destination = arrival(socket)
     if (destination === undefined) {
-      socket.on('error', ignoreError)
+      giveTo(socket, undefined)
       resetSocket(socket)
     } else connections.accept(socket, destination === 'proxy' ? undefined : destination)
   }

@@ -234,7 +234,7 @@ export class Relay implements SocketOwner {
     if (hadError || !closed.readableEnded) {
       this.#blame('reset')
       resetSocket(other)
-    } else if (!other.writableEnded) other.end()
+    } else if (other.writable) other.end()
     if (--this.#open === 0) this.#onClosed(this.#cause)
   }
 }

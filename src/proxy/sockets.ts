@@ -13,9 +13,6 @@ export function keepAlive(socket: Socket): void {
   socket.setKeepAlive(true, KEEP_ALIVE_MS)
 }
 
-/** For sockets that nobody waits for at the moment: an error without a listener would end the process. */
-export function ignoreError(): void {}
-
 /** How bytes are read: into pooled buffers, or as Node's streams read. */
 export type RelayKind = 'pooled' | 'streams'
 

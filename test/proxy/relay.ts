@@ -115,6 +115,27 @@ void tap.test('a reset that comes together with bytes is one too, and no end', a
   }
 })
 
+void tap.test(
+  'the side that ended first is closed behind the other end, with all its bytes',
+  async (t) => {
+    for (const size of [3, 5_000_000]) {
+      const stand = await openStand(t)
+      stand.client.end()
+      await until('the end has passed', () => stand.upstream.isEnded)
+      stand.upstream.send(Buffer.alloc(size, 1))
+      stand.upstream.end()
+      await stand.client.until(size)
+      await until('and the other end', () => stand.client.isEnded)
+      await ended(stand)
+      t.equal(stand.cause, 'end')
+      t.notOk(stand.client.error, 'no reset')
+      t.equal(stand.client.bytes.length, size)
+      const [near] = stand.near
+      if (size === 3) t.notOk(near.writableEnded, 'it takes no end of its own')
+    }
+  },
+)
+
 void tap.test('a reset behind an end that was sent takes nothing from it', async (t) => {
   const [nearClient, client] = await openSocketPair(t)
   const [nearUpstream, upstream] = await openSocketPair(t)
