@@ -1,7 +1,7 @@
 // Every budget within one run each of `policy` and `proxy`: 1 and the ones that fail, if one does.
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
-import { boundOf } from './proxy/report.js'
+import { boundOf, unjudged, valueOf } from './proxy/report.js'
 
 /** Only beside these is there a budget. */
 const PEERS = 'ours,squid,proxy-chain,sandbox-runtime'
@@ -19,14 +19,17 @@ export async function main(args) {
     })),
     ...proxy.budgets
       .filter(({ verdict }) => verdict !== '')
-      .map(({ what, against, ratio, verdict, isNoisy, ...one }) => ({
-        text: `${what}: ${ratio.toFixed(2)} x ${against}, ${boundOf(one)}${isNoisy ? ' (noisy)' : ''}`,
-        verdict,
+      .map((one) => ({
+        text: `${one.what}: ${valueOf(one).trim()}, ${boundOf(one)}${one.isNoisy ? ' (noisy)' : ''}${one.failed > 0 ? ` (${one.failed} failed)` : ''}`,
+        verdict: one.verdict,
       })),
+    ...unjudged(proxy.budgets).map(({ what, peer }) => ({
+      text: `${what}: no figure beside ${peer}`,
+      verdict: 'MISSING',
+    })),
   ]
-  for (const { text, verdict } of budgets) {
-    process.stdout.write(`${verdict === 'ok' ? 'ok    ' : 'OVER  '}${text}\n`)
-  }
+  process.stdout.write(`${proxy.machine}; ${proxy.date}; ${proxy.rounds} rounds\n`)
+  for (const { text, verdict } of budgets) process.stdout.write(`${verdict.padEnd(8)}${text}\n`)
   const over = budgets.filter(({ verdict }) => verdict !== 'ok')
   process.stdout.write(`${budgets.length - over.length} of ${budgets.length} budgets are met\n`)
   return over.length > 0 ? 1 : 0

@@ -1,6 +1,7 @@
 // The proxy beside others, in one run: what each exchange costs the proxy's processes, and what clients see. Everything is in
 // a network namespace of its own, on loopback alone; each proxy has one processor, load and upstream the other.
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, tmpdir } from 'node:os'
 import path from 'node:path'
@@ -41,10 +42,15 @@ export async function main(args) {
     installPeers()
     const own = process.getuid?.() === 0 ? [] : ['--map-root-user']
     const words = [process.execPath, path.join(import.meta.dirname, 'index.js'), 'proxy', ...args]
-    const { status } = spawnSync('unshare', [...own, '--net', '--mount', '--', ...words], {
+    // What is killed takes all of its namespace with it.
+    const apart = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
+    const child = spawn('unshare', [...own, ...apart, '--', ...words], {
       stdio: 'inherit',
       env: { PATH: process.env.PATH, HOME: folder, TMPDIR: tmpdir(), [INSIDE]: folder },
     })
+    const ended = once(child, 'exit')
+    for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => child.kill('SIGKILL'))
+    const [status] = await ended
     return status ?? 4
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -110,7 +116,7 @@ async function inside(args, folder) {
         ? `${JSON.stringify({ ...result, ...judged })}\n`
         : renderTable(result, judged),
     )
-    return judged.budgets.some(({ verdict }) => verdict === 'OVER') ? 1 : 0
+    return judged.budgets.some(({ verdict }) => verdict === 'OVER' || verdict === 'FAILED') ? 1 : 0
   } finally {
     for (const { child } of running) await endPeer(child)
     upstream.kill()

@@ -74,7 +74,7 @@ export function peersIn(folder, { name, address, port, relay, profile }) {
           `squid-${own}.conf`,
           `http_port 127.0.0.1:${own}
 acl ok dstdomain ${name}
-acl okip dst ${address}
+acl okip dst -n ${address}
 acl SSL_ports port ${port}
 http_access allow ok
 http_access allow okip

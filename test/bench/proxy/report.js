@@ -70,8 +70,8 @@ export const BUDGETS = [
 /** The same, of ours by itself. */
 export const OWN_BUDGETS = [
   { what: 'a denied CONNECT', peer: 'an allowed one', most: 0.5, stretch: 0.3 },
-  { what: 'ms added to the first byte', peer: 'no proxy', most: 0.35, stretch: 0.2 },
-  { what: 'KiB per idle tunnel', peer: '1 KiB', most: 10, stretch: 8 },
+  { what: 'added to the first byte', peer: 'no proxy', unit: 'ms', most: 0.35, stretch: 0.2 },
+  { what: 'an idle tunnel', peer: 'by itself', unit: 'KiB', most: 10, stretch: 8 },
 ]
 
 /** The same, of what may not be fallen short of. */
@@ -83,17 +83,26 @@ export const LEAST_BUDGETS = [
 export function judge({ figures, idle, workers = [] }) {
   const of = (key, peer, value = 'cost') =>
     (figures.find((one) => one.key === key)?.peers[peer] ?? []).map((one) => one[value])
+  const failedOf = (values) => values.reduce((sum, one) => sum + one.failed, 0)
+  const failedIn = (key, ...peers) => {
+    const found = figures.find((one) => one.key === key)?.peers ?? {}
+    return peers.reduce((sum, peer) => sum + failedOf(found[peer] ?? []), 0)
+  }
   const budgets = []
-  const add = (what, against, ratios, { most, least, stretch }) => {
+  // What failed cost little: where something did, the figure says nothing.
+  const add = (what, against, ratios, { most, least, stretch, unit = 'x', failed }) => {
     if (ratios.length === 0 || ratios.some((one) => !Number.isFinite(one))) return
     const ratio = median(ratios)
     const spread = (Math.max(...ratios) - Math.min(...ratios)) / ratio
     const isBad = ratio > (most ?? Infinity) || ratio < (least ?? 0)
-    const verdict = (most ?? least) === undefined ? '' : isBad ? 'OVER' : 'ok'
+    const verdict =
+      (most ?? least) === undefined ? '' : failed > 0 ? 'FAILED' : isBad ? 'OVER' : 'ok'
     budgets.push({
       what,
       against,
+      unit,
       ratio,
+      failed,
       spread,
       most,
       least,
@@ -106,21 +115,29 @@ export function judge({ figures, idle, workers = [] }) {
     add(what, peer, quotients(of(figure, 'ours', value), of(figure, peer, value)), {
       most,
       stretch,
+      failed: failedIn(figure, 'ours', peer),
     })
   }
   const [denied, first, idling] = OWN_BUDGETS
-  const addOwn = ({ what, peer, most, stretch }, ratios, more = '') =>
-    add(`${what}${more}`, peer, ratios, { most, stretch })
-  addOwn(denied, quotients(of('denied', 'ours'), of('connect-name', 'ours')))
+  const addOwn = ({ what, peer, unit, most, stretch }, ratios, failed, more = '') =>
+    add(`${what}${more}`, peer, ratios, { most, stretch, unit, failed })
+  const failedConnects = failedIn('connect-name', 'ours')
+  addOwn(
+    denied,
+    quotients(of('denied', 'ours'), of('connect-name', 'ours')),
+    failedIn('denied', 'ours') + failedConnects,
+  )
   const direct = figures.find(({ key }) => key === 'latency')?.direct.map(({ p50 }) => p50) ?? []
   const added = of('latency', 'ours', 'p50').map((one, i) => one - (direct[i] ?? Number.NaN))
-  addOwn(first, added)
+  addOwn(first, added, failedIn('latency', 'ours'))
   for (const { tunnels, peers } of idle) {
-    if (peers.ours) addOwn(idling, [peers.ours.bytes / 1024], `, ${tunnels}`)
+    const { ours } = peers
+    if (ours) addOwn(idling, [ours.bytes / 1024], ours.failed, `, ${tunnels}`)
   }
   const [one, two] = workers.map(({ values }) => values.map(({ rate }) => rate))
   for (const { what, peer, ...bounds } of LEAST_BUDGETS) {
-    add(what, peer, quotients(two ?? [], one ?? []), bounds)
+    const failed = workers.reduce((sum, { values }) => sum + failedOf(values), 0)
+    add(what, peer, quotients(two ?? [], one ?? []), { ...bounds, failed })
   }
   return { budgets }
 }
@@ -162,17 +179,35 @@ export function renderTable(result, { budgets }) {
     lines.push(`  ${label.padEnd(24)} ${median(ms).toFixed(0).padStart(8)} ms`)
   }
   lines.push('', 'budgets')
-  for (const { what, against, ratio, spread, stretch, verdict, isNoisy, ...bound } of budgets) {
+  for (const budget of budgets) {
+    const { what, ratio, spread, stretch, verdict, failed, isNoisy, ...bound } = budget
     const isMet = bound.least === undefined ? ratio <= stretch : ratio >= stretch
     const bounds = [
-      verdict === '' ? '' : `${boundOf(bound)}: ${verdict}`,
+      verdict === ''
+        ? ''
+        : `${boundOf(bound)}: ${verdict}${failed > 0 ? `, ${failed} failed` : ''}`,
       stretch === undefined ? '' : `stretch ${stretch}: ${isMet ? 'yes' : 'no'}`,
     ]
     lines.push(
-      `  ${what.padEnd(34)} ${ratio.toFixed(2).padStart(6)} x ${against.padEnd(16)} ±${Math.round(spread * 50)}%${isNoisy ? ' (noisy)' : ''}  ${bounds.filter((one) => one !== '').join(', ')}`,
+      `  ${what.padEnd(34)} ${valueOf(budget).padEnd(24)} ±${Math.round(spread * 50)}%${isNoisy ? ' (noisy)' : ''}  ${bounds.filter((one) => one !== '').join(', ')}`,
     )
   }
   return `${lines.join('\n')}\n`
+}
+
+/** What a budget is held against, in words: a ratio to something, or a figure of ours alone. */
+export function valueOf({ ratio, unit, against }) {
+  const text = ratio.toFixed(2).padStart(6)
+  return unit === 'x' ? `${text} x ${against}` : `${text} ${unit}`
+}
+
+/** The budgets that a run says nothing of: a peer that they are held against is not here. */
+export function unjudged(budgets) {
+  return [...BUDGETS, ...OWN_BUDGETS, ...LEAST_BUDGETS].filter(
+    ({ what, peer, most, least }) =>
+      (most ?? least) !== undefined &&
+      !budgets.some((one) => one.against === peer && one.what.startsWith(what)),
+  )
 }
 
 /** A budget's bound in words. */
