@@ -102,7 +102,7 @@ export function bareHead(status: number, phrase: string, fields: RawFields): str
   return `HTTP/1.1 ${status} ${safePhrase(phrase)}\r\n${lines.join('')}\r\n`
 }
 
-/** Sends a head before its body. Node's `flushHeaders` would write it in UTF-8, which fields are not. */
+/** Sends a head before its body, in latin1: Node's `flushHeaders` would write it in UTF-8. */
 export function flushHead(message: OutgoingMessage): void {
   message.write(Buffer.alloc(0))
 }
@@ -140,22 +140,26 @@ export function relayResponse(
   ]
   const fields = endToEndFields(upstream.rawHeaders, dropped)
   fields.push('Via', viaEntry(upstream, pseudonym))
+  const phrase = safePhrase(upstream.statusMessage ?? '')
   response.sendDate = false
   // A client that is still sending cannot be sure where its next request would begin.
   if (!request.complete) response.shouldKeepAlive = false
   try {
-    response.writeHead(upstream.statusCode ?? 502, safePhrase(upstream.statusMessage ?? ''), fields)
+    response.writeHead(upstream.statusCode ?? 502, phrase, fields)
   } catch (error) {
     upstream.destroy()
     throw error
   }
   upstream.pipe(response, { end: false })
-  flushHead(response)
+  const hasBody = mayHaveBody(request.method, upstream.statusCode)
+  if (hasBody) flushHead(response)
+  // Node sends the head of an answer without a body with its end. Who is still sending has to know before that.
+  else if (!request.complete && isAscii([phrase, ...fields].join(''))) response.flushHeaders()
   const source = upstream.socket
   let isCut = false
   // Such a body lasts until the connection ends, and Node takes every end of it for the proper one. The fault of libuv that
   // the relay knows of makes a reset look like one too, and Node's client lets go of the connection at once.
-  const lasts = !isChunked && !hasLength && mayHaveBody(request.method, upstream.statusCode)
+  const lasts = !isChunked && !hasLength && hasBody
   if (lasts) source.prependOnceListener('end', () => (isCut = hasLostPeer(source)))
   upstream.once('end', () => {
     if (lasts && (isCut || source.errored !== null)) {
@@ -171,6 +175,10 @@ export function relayResponse(
   }
   upstream.once('close', onClose)
   upstream.on('error', onClose)
+}
+
+function isAscii(text: string): boolean {
+  return !/[^\0-\x7f]/.test(text)
 }
 
 /** RFC 9112 6.3. */

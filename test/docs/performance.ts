@@ -7,6 +7,7 @@ const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta
 interface Budget {
   readonly what: string
   readonly peer: string
+  readonly unit?: string
   readonly most?: number
   readonly least?: number
 }
@@ -16,11 +17,14 @@ void tap.test('the budgets of the page are those that the benchmark judges by', 
     new URL('../bench/proxy/report.js', import.meta.url).href
   )) as Readonly<Record<'BUDGETS' | 'OWN_BUDGETS' | 'LEAST_BUDGETS', readonly Budget[]>>
   const section = /## Budgets\n([^]*?)\n## /.exec(read('docs/performance.md'))?.[1] ?? ''
-  const rows = [...section.matchAll(/^\| (.+) \| (.+) \| ([\d.]+) \|$/gm)].map((row) => row.slice(1))
+  const rows = [...section.matchAll(/^\| (.+) \| (.+) \| ([\d.]+(?: \w+)?) \|$/gm)].map((row) => row.slice(1))
   const judged = [...BUDGETS, ...OWN_BUDGETS, ...LEAST_BUDGETS]
-    .map(({ what, peer, most, least }) => [what, peer, most ?? least] as const)
-    .filter(([, , bound]) => bound !== undefined)
-    .map(([what, peer, bound]) => [what, peer, String(bound)])
+    .filter(({ most, least }) => (most ?? least) !== undefined)
+    .map(({ what, peer, unit, most, least }) => [
+      what,
+      peer,
+      [most ?? least, unit].filter((one) => one !== undefined).join(' '),
+    ])
   t.strictSame(rows, judged)
 })
 
@@ -41,4 +45,26 @@ void tap.test('the files of the path are there, and as long as the page says', (
     t.equal(Number(lines), Math.round(length / 10) * 10, `${file}: ${length} lines, to the nearest ten`)
   }
   t.end()
+})
+
+void tap.test('what failed, or was not measured, meets no budget', async (t) => {
+  const { judge, unjudged } = (await import(
+    new URL('../bench/proxy/report.js', import.meta.url).href
+  )) as {
+    judge: (result: object) => { budgets: { against: string; verdict: string }[] }
+    unjudged: (budgets: object) => { peer: string }[]
+  }
+  const of = (failed: number) => [{ cost: 1, p50: 1, p99: 1, rate: 1, failed }]
+  const verdicts = (ours: number, squid: number) => {
+    const peers = { ours: of(ours), squid: of(squid) }
+    const { budgets } = judge({ figures: [{ key: 'connect-name', direct: [], peers }], idle: [] })
+    const missing = unjudged(budgets).map(({ peer }) => peer)
+    return {
+      squid: budgets.find(({ against, verdict }) => against === 'squid' && verdict !== '')?.verdict,
+      isChainMissing: missing.includes('proxy-chain'),
+    }
+  }
+  t.strictSame(verdicts(0, 0), { squid: 'ok', isChainMissing: true })
+  t.strictSame(verdicts(1, 0), { squid: 'FAILED', isChainMissing: true })
+  t.strictSame(verdicts(0, 1), { squid: 'FAILED', isChainMissing: true })
 })

@@ -93,3 +93,27 @@ void tap.test('an exchange that goes both ways at once', async (t) => {
   t.equal((await client.answer()).body, 'onetwo')
   t.match(upstream.connections[0]?.text, /1\r\na\r\n1\r\nb\r\n0\r\n\r\n$/)
 })
+
+void tap.test(
+  'an early answer without a body does not wait for the rest of the upload',
+  async (t) => {
+    for (const [method, answer] of [
+      ['POST', 'HTTP/1.1 204 No Content\r\n\r\n'],
+      ['POST', 'HTTP/1.1 304 Not Modified\r\n\r\n'],
+      ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'],
+    ] as const) {
+      const upstream = await openUpstream(t, (connection) => {
+        connection.socket.once('data', () => connection.send(answer))
+      })
+      const proxy = await openProxy(t, { hosts: { 'allowed.test': upstream } })
+      const client = await proxy.client(`${method} ${HEAD}Content-Length: 10\r\n\r\nhalf`)
+      await client.until('\r\n\r\n')
+      await pause(50)
+      t.notOk(client.isEnded, `${answer.slice(9, 12)}: the rest may still come`)
+      client.send(' more.')
+      await client.closed()
+      t.equal(client.error, undefined)
+      t.equal(client.text.match(/HTTP\/1\.1/g)?.length, 1)
+    }
+  },
+)
