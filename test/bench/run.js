@@ -1,6 +1,6 @@
 // What a sandboxed run costs beyond the container itself: pairs of `docker run` and of our own, interleaved. Beside it what
 // an open network costs docker by itself, and the least that the same steps take: a container that stands, one command in
-// it, its removal, by docker's command line alone.
+// it, its removal, by docker's command line alone; and how long Node.js takes to start, which is in each of ours.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -73,26 +73,28 @@ nodes: [{ id: only, command: ["true"] }]
     },
     { name: 'steps alone, no network', run: steps('none') },
     { name: 'steps alone, bridge', run: steps('bridge') },
+    { name: 'Node.js alone', isWhole: true, run: () => time([process.execPath, '-e', '0']) },
   ]
   const docker = ['docker', 'run', '--rm', '--network', 'none', IMAGE, 'true']
   const base = []
   const differences = subjects.map(() => [])
   // The first round warms caches and does not count.
   for (let round = 0; round <= PAIRS; round++) {
-    for (const [i, { run }] of subjects.entries()) {
+    for (const [i, { run, isWhole = false }] of subjects.entries()) {
       const alone = await time(docker)
       const whole = await run()
       if (round === 0) continue
       base.push(alone)
-      differences[i].push(whole - alone)
+      differences[i].push(isWhole ? whole : whole - alone)
     }
   }
   return {
     date: new Date().toISOString(),
     pairs: PAIRS,
     docker_run_ms: Math.round(median(base)),
-    rows: subjects.map(({ name, most }, i) => ({
+    rows: subjects.map(({ name, most, isWhole = false }, i) => ({
       name,
+      is_whole: isWhole,
       median: Math.round(median(differences[i])),
       low: Math.round(Math.min(...differences[i])),
       high: Math.round(Math.max(...differences[i])),
@@ -120,9 +122,10 @@ async function timeOfSteps(network, cwd, env) {
 }
 
 function table({ pairs, docker_run_ms: base, rows }) {
-  const lines = rows.map(({ name, median: mid, low, high, most }) => {
+  const lines = rows.map(({ name, is_whole: isWhole, median: mid, low, high, most }) => {
     const verdict = most === undefined ? '' : `  at most ${most}: ${mid > most ? 'OVER' : 'ok'}`
-    return `${name.padEnd(26)} +${String(mid).padStart(4)} ms  (${low} to ${high})${verdict}`
+    const sign = isWhole ? ' ' : '+'
+    return `${name.padEnd(26)} ${sign}${String(mid).padStart(4)} ms  (${low} to ${high})${verdict}`
   })
   return `docker run --rm --network none: ${base} ms; beyond it, median of ${pairs} pairs:\n${lines.join('\n')}\n`
 }
