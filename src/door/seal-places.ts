@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { EgressError } from '../errors.ts'
 import { bytesOf, findSockets } from './seal-sockets.ts'
@@ -86,13 +86,13 @@ export function findSealPlaces(
 function foldersToCover(runtimeFolder: string | undefined): readonly string[] {
   const given = runtimeFolder !== undefined && path.isAbsolute(runtimeFolder) ? runtimeFolder : RUN
   const found = ['/var/run', '/tmp/.X11-unix', '/dev/mqueue', given]
-    .filter((folder) => existsSync(folder))
-    .map((folder) => realpathSync(folder))
+    .map(endOfLinks)
+    .filter((folder) => folder !== undefined)
   return [...new Set(found)].filter(
     (folder) =>
       !isBelow(folder, RUN) &&
       !found.some((other) => other !== folder && isBelow(folder, other)) &&
-      statSync(folder).isDirectory(),
+      statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true,
   )
 }
 

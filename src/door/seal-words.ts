@@ -77,13 +77,17 @@ bind resolv.conf "$2"
 bind nsswitch.conf "$3"
 bind hosts "$4"
 shift 5
+empty=ro,mode=755,nosuid,nodev,noexec
 for place; do
   kind=\${place%%:*} place=\${place#*:}
   case $kind in
-    socket|blind) place=$(printf '%b_' "$place"); place=\${place%_};;
+    folder) mount -t tmpfs -o "$empty" none "$place"; continue;;
   esac
+  place=$(printf '%b_' "$place") place=\${place%_}
+  # It was found a moment ago. What is gone by now is nothing to cover.
+  [ -e "$place" ] || continue
   case $kind in
-    folder|blind) mount -t tmpfs -o ro,mode=755,nosuid,nodev,noexec none "$place";;
+    blind) mount -t tmpfs -o "$empty" none "$place" || [ ! -e "$place" ];;
     socket) mount --bind "${EMPTY_FILE}" "$place" || [ ! -e "$place" ];;
   esac
 done
