@@ -1,4 +1,3 @@
-import { lackOf } from '../door/door.ts'
 import { processDoor } from '../door/process-door.ts'
 import type { ProcessSeal, ProcessSealing } from '../door/process-seal.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -60,8 +59,7 @@ async function serveAndRun(
   let seal: ProcessSeal | undefined
   try {
     seal = await door.open(sealing)
-    const lacking = lackOf(seal)
-    if (lacking !== undefined) io.stderr(`iterion-egress: warning: ${lacking}\n`)
+    for (const text of seal.warnings) io.stderr(`iterion-egress: warning: ${text}\n`)
     emit({ type: 'sandbox_network_sealed', data: { door: 'process', strength: 'process' } })
     onSealed(seal)
     return await seal.run()

@@ -1,11 +1,12 @@
 import type { StdioOptions } from 'node:child_process'
 import { EgressError } from '../errors.ts'
 import { carriedBeside } from './carried-variables.ts'
-import type { DoorSockets } from './door.ts'
+import { type DoorSockets, lackOf } from './door.ts'
 import type { DoorPlan } from './door-plan.ts'
 import { programFile } from './program-file.ts'
 import { sealFailed, type SealHelper, sealHelperOf } from './seal-helper.ts'
 import { findSealPlaces, type SealPlaces } from './seal-places.ts'
+import { textOf } from './seal-sockets.ts'
 import { innerWords, outerWords, SEAL_ENV, type SealUser, setUpWords } from './seal-words.ts'
 import type { Spawner } from './spawn.ts'
 import { isAtTerminal, type StandardStreams, standardStreams } from './standard-streams.ts'
@@ -44,6 +45,8 @@ export interface ProcessSealing {
 
 /** A process of this machine, whose only way out is the door. */
 export interface ProcessSeal extends DoorSockets {
+  /** What its user has to know, each a line: what it does not close for sure, and what was not to be had. */
+  readonly warnings: readonly string[]
   /**
    * Proves from inside that the door is the only way out. To be called when the proxy serves it, and before `run`.
    *
@@ -93,16 +96,28 @@ export function startProcessSeal(site: SealSite): ProcessSealing {
         }),
         env: carriedBeside(SEAL_ENV, site.commandEnv),
       })
-      return processSeal(helper, await helper.opened())
+      return processSeal(helper, await helper.opened(), places)
     },
     close: () => helper.end(),
   }
 }
 
-function processSeal(helper: SealHelper, sockets: DoorSockets): ProcessSeal {
+function processSeal(
+  helper: SealHelper,
+  sockets: DoorSockets,
+  { unsearched }: SealPlaces,
+): ProcessSeal {
   let isClosed = false
+  const lacking = lackOf(sockets)
   return {
     ...sockets,
+    warnings: [
+      ...unsearched.map(
+        (folder) =>
+          `there are too many files below ${JSON.stringify(textOf(folder))} to look for sockets in all: one that is left can be reached from inside`,
+      ),
+      ...(lacking === undefined ? [] : [lacking]),
+    ],
     async probe() {
       helper.order({ kind: 'probe' })
       const message = await helper.next()

@@ -30,6 +30,8 @@ export interface SealPlaces {
   readonly sockets: readonly string[]
   /** Folders that cannot be listed, each covered by an empty one. */
   readonly blind: readonly string[]
+  /** Folders that were not searched to their end, where a socket may be left; as bytes too. */
+  readonly unsearched: readonly string[]
 }
 
 /**
@@ -80,6 +82,7 @@ export function findSealPlaces(
     folders,
     sockets,
     blind,
+    unsearched: found.unsearched.filter((folder) => !isCovered(folder)),
   }
 }
 

@@ -11,7 +11,7 @@ const DEPTH = 2
 const HOME_DEPTH = 3
 
 /** The most folders that are looked into from one, those that lie higher first, and entries of each. */
-const MAX_FOLDERS = 250
+const MAX_FOLDERS = 1000
 const MAX_ENTRIES = 20_000
 
 /** Full of files that are no sockets. */
@@ -23,11 +23,18 @@ export interface FoundSockets {
   readonly sockets: readonly string[]
   /** Folders whose files can be used by whoever knows their names, and not listed. */
   readonly blind: readonly string[]
+  /** Folders of which, or below which, not all was looked at: there is too much. */
+  readonly unsearched: readonly string[]
 }
 
 /** A text as bytes, each as one character. */
 export function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** Bytes as a text; what is not UTF-8 in them is replaced. */
+export function textOf(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
 /** The words of `printf %b` for bytes. */
@@ -48,7 +55,11 @@ export function findSockets(folders: readonly string[], homes: readonly string[]
   for (const folder of folders) search.look(bytesOf(folder), DEPTH)
   for (const home of homes) search.look(bytesOf(home), HOME_DEPTH, true)
   for (const folder of TEMPORARY) search.look(folder, DEPTH)
-  return { sockets: [...search.sockets], blind: [...search.blind] }
+  return {
+    sockets: [...search.sockets],
+    blind: [...search.blind],
+    unsearched: [...search.unsearched],
+  }
 }
 
 /**
@@ -66,6 +77,7 @@ export function namedSockets(text: string): readonly string[] {
 class SocketSearch {
   readonly sockets = new Set<string>()
   readonly blind = new Set<string>()
+  readonly unsearched = new Set<string>()
   readonly #seen = new Set<string>()
 
   /** Takes a socket, if there is one that somebody here can reach: the command cannot otherwise either. */
@@ -91,7 +103,11 @@ class SocketSearch {
     for (let at = 0; at < depth; at++) {
       const below: string[] = []
       for (const folder of level) {
-        if (this.#seen.has(folder) || left === 0) continue
+        if (this.#seen.has(folder)) continue
+        if (left === 0) {
+          this.unsearched.add(root)
+          break
+        }
         this.#seen.add(folder)
         left--
         const isOuter = isHome && at === 0
@@ -110,6 +126,7 @@ class SocketSearch {
     const folders: string[] = []
     try {
       const entries = readdirSync(raw, { withFileTypes: true, encoding: 'buffer' })
+      if (entries.length > MAX_ENTRIES) this.unsearched.add(folder)
       for (const entry of entries.slice(0, MAX_ENTRIES)) {
         const name = entry.name.toString('latin1')
         if (entry.isSocket()) this.add(`${folder}/${name}`)

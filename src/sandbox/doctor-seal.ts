@@ -37,9 +37,10 @@ export async function checkSeal(
     close = () => seal.close()
     const code = await seal.run()
     if (code !== 0) return fail('seal', `a command in it ended with ${code}`, REMEDY)
-    if (seal.missing === undefined) return pass('seal', 'placed and proven')
-    const text = `placed and proven, but servers of the nodes cannot listen on ports that the policy allows, such as 443: ${seal.missing}`
-    return warn('seal', text, 'install iptables and iproute2')
+    const { warnings, missing } = seal
+    if (warnings.length === 0) return pass('seal', 'placed and proven')
+    const remedy = missing === undefined ? 'tidy up there' : 'install iptables and iproute2'
+    return warn('seal', `placed and proven, but ${warnings.join('; ')}`, remedy)
   } catch (error) {
     if (signal.aborted) {
       return fail('seal', `it was not there after ${site.timeoutMs / 1000} s`, REMEDY)

@@ -37,6 +37,11 @@ export async function sealedPlace(
   const site = bareSite(host, workflow, options.workspace)
   const { knobs, warnings } = readKnobs(host.env)
   for (const warning of warnings) options.say(`warning: ${warning}`)
+  const said = new Set<string>()
+  const warn = (text: string) => {
+    if (!said.has(text)) options.say(`warning: ${text}`)
+    said.add(text)
+  }
   const { resolver, now } = host
   const door = processDoor({ policy, resolver, audit: false, emit, now })
   teardown.add('proxy', () => door.close())
@@ -49,6 +54,7 @@ export async function sealedPlace(
       signal.addEventListener('abort', () => sealing.close(), { once: true })
       const opened = await door.open(sealing)
       close = () => opened.close()
+      for (const text of opened.warnings) warn(text)
       return opened
     })
   const isDone = new Set(handle.record.checkpoint.done.map((one) => one.node))

@@ -1,6 +1,14 @@
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import tap from 'tap'
-import { bytesOf, escapeBytes, namedSockets } from '../../src/door/seal-sockets.ts'
+import {
+  bytesOf,
+  escapeBytes,
+  findSockets,
+  namedSockets,
+  textOf,
+} from '../../src/door/seal-sockets.ts'
 
 void tap.test('sockets with a name are read from the list of the system', async (t) => {
   const text = `Num       RefCount Protocol Flags    Type St Inode Path
@@ -27,4 +35,21 @@ void tap.test('every byte of a name comes through a shell', async (t) => {
   t.equal(execFileSync('/bin/sh', words).toString('latin1'), bytes)
   t.equal(escapeBytes('/tmp/a-b_c.1'), '/tmp/a-b_c.1')
   t.equal(bytesOf('é'), '\xc3\xa9')
+  t.equal(textOf('\xc3\xa9'), 'é')
+})
+
+void tap.test('where there is too much to look at is told', async (t) => {
+  const folder = t.testdir({ wide: {}, full: {} })
+  const wide = path.join(folder, 'wide')
+  // The folder itself is one of the thousand.
+  for (let i = 1; i < 1000; i++) mkdirSync(path.join(wide, `${i}`))
+  const full = path.join(folder, 'full')
+  for (let i = 0; i < 20_000; i++) writeFileSync(path.join(full, `${i}`), '')
+  const cut = (...roots: readonly string[]) =>
+    findSockets(roots, []).unsearched.filter((one) => one.startsWith(folder))
+  t.strictSame(cut(wide, full), [])
+  mkdirSync(path.join(wide, 'one more'))
+  writeFileSync(path.join(full, 'one more'), '')
+  t.strictSame(cut(wide, full), [wide, full])
+  t.strictSame(cut(folder), [full], 'what lies deeper is never looked at')
 })

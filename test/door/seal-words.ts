@@ -49,6 +49,7 @@ void tap.test('places are arguments, never text of a script', async (t) => {
       folders: ['/a b'],
       sockets: ['/c"d$(e)'],
       blind: ['/f g'],
+      unsearched: [],
     },
     '127.64.0.1',
   )

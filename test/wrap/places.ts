@@ -9,7 +9,7 @@ import { NO_WRAP, openWrapDesk } from '../support/wrap.ts'
 
 // Programs outside make and remove their sockets at any time: also between the search and the cover.
 
-const NONE = { resolv: undefined, nsswitch: undefined, hosts: undefined } as const
+const NONE = { resolv: undefined, nsswitch: undefined, hosts: undefined, unsearched: [] } as const
 
 /** Covers places in namespaces of its own, and asks something there. */
 function cover(places: Partial<SealPlaces>, question: string) {

@@ -87,6 +87,27 @@ void tap.test('nodes reach what the policy allows', { skip: NO_WRAP }, async (t)
   t.match(desk.record(), { attempt: 2, seal: 'process' })
 })
 
+void tap.test(
+  'a search for sockets that did not end is told once',
+  { skip: NO_WRAP },
+  async (t) => {
+    const desk = openBareDesk(t)
+    for (let i = 0; i < 1000; i++) mkdirSync(path.join(desk.workspace, `${i}`))
+    write(desk, '  - { id: one, command: "true" }\n  - { id: two, command: "true" }\n')
+    const warning = `iterion-egress: warning: there are too many files below "${desk.workspace}" to look for sockets in all: one that is left can be reached from inside\n`
+    for (const command of [
+      ['run', 'workflow.yaml'],
+      ['wrap', '--mode', 'allowlist', '--', 'true'],
+    ]) {
+      const { code, stderr } = await desk.run(command)
+      t.equal(code, 0)
+      t.equal(stderr.split(warning).length, 2, stderr)
+    }
+    const { stdout } = await desk.run(['doctor', 'workflow.yaml'])
+    t.match(stdout, /^warn +seal +placed and proven, but there are too many files below /m)
+  },
+)
+
 void tap.test('plan and doctor say the same', { skip: NO_WRAP }, async (t) => {
   const desk = openBareDesk(t)
   write(desk, '  - { id: only, command: [touch, ran] }\n')
