@@ -10,9 +10,15 @@ const TEMPORARY = ['/tmp', '/var/tmp']
 const DEPTH = 2
 const HOME_DEPTH = 3
 
-/** The most folders that are looked into from one, those that lie higher first, and entries of each. */
-const MAX_FOLDERS = 1000
-const MAX_ENTRIES = 20_000
+/** How much is looked at. */
+export interface SearchLimits {
+  /** The most folders that are looked into from one, those that lie higher first. */
+  readonly folders: number
+  /** The most entries of each. */
+  readonly entries: number
+}
+
+const LIMITS: SearchLimits = { folders: 1000, entries: 20_000 }
 
 /** Full of files that are no sockets. */
 const LEFT_OUT = new Set(['node_modules', '.git', '.cache'])
@@ -46,10 +52,16 @@ export function escapeBytes(bytes: string): string {
 /**
  * Looks for sockets that have a name: those that the system lists, and all in the folders of those, in the folders of
  * temporary files, in folders that are given, and in the hidden folders of homes.
+ *
+ * @param limits default: 1,000 folders from each of these, 20,000 entries of a folder
  */
-export function findSockets(folders: readonly string[], homes: readonly string[]): FoundSockets {
+export function findSockets(
+  folders: readonly string[],
+  homes: readonly string[],
+  limits: SearchLimits = LIMITS,
+): FoundSockets {
   const named = namedSockets(readFileSync('/proc/self/net/unix', 'latin1'))
-  const search = new SocketSearch()
+  const search = new SocketSearch(limits)
   for (const name of named) search.add(name)
   for (const folder of new Set(named.map((name) => path.dirname(name)))) search.look(folder, 1)
   for (const folder of folders) search.look(bytesOf(folder), DEPTH)
@@ -78,7 +90,13 @@ class SocketSearch {
   readonly sockets = new Set<string>()
   readonly blind = new Set<string>()
   readonly unsearched = new Set<string>()
-  readonly #seen = new Set<string>()
+  /** The folders of each folder that was looked into. */
+  readonly #looked = new Map<string, readonly string[]>()
+  readonly #limits: SearchLimits
+
+  constructor(limits: SearchLimits) {
+    this.#limits = limits
+  }
 
   /** Takes a socket, if there is one that somebody here can reach: the command cannot otherwise either. */
   add(name: string): void {
@@ -98,20 +116,23 @@ class SocketSearch {
    */
   look(root: string, depth: number, isHome = false): void {
     if (root === '/') return
-    let left = MAX_FOLDERS
+    let left = this.#limits.folders
     let level = [root]
     for (let at = 0; at < depth; at++) {
       const below: string[] = []
       for (const folder of level) {
-        if (this.#seen.has(folder)) continue
-        if (left === 0) {
-          this.unsearched.add(root)
-          break
+        let names = this.#looked.get(folder)
+        if (names === undefined) {
+          if (left === 0) {
+            this.unsearched.add(root)
+            continue
+          }
+          left--
+          names = this.#into(folder)
+          this.#looked.set(folder, names)
         }
-        this.#seen.add(folder)
-        left--
         const isOuter = isHome && at === 0
-        for (const name of this.#into(folder)) {
+        for (const name of names) {
           if (!LEFT_OUT.has(name) && (!isOuter || name.startsWith('.')))
             below.push(`${folder}/${name}`)
         }
@@ -126,8 +147,9 @@ class SocketSearch {
     const folders: string[] = []
     try {
       const entries = readdirSync(raw, { withFileTypes: true, encoding: 'buffer' })
-      if (entries.length > MAX_ENTRIES) this.unsearched.add(folder)
-      for (const entry of entries.slice(0, MAX_ENTRIES)) {
+      const most = this.#limits.entries
+      if (entries.length > most) this.unsearched.add(folder)
+      for (const entry of entries.slice(0, most)) {
         const name = entry.name.toString('latin1')
         if (entry.isSocket()) this.add(`${folder}/${name}`)
         else if (entry.isDirectory()) folders.push(name)

@@ -1,5 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import tap from 'tap'
 import {
@@ -38,18 +41,44 @@ void tap.test('every byte of a name comes through a shell', async (t) => {
   t.equal(textOf('\xc3\xa9'), 'é')
 })
 
+void tap.test(
+  'a folder that was looked into for itself is looked into for those below',
+  async (t) => {
+    // The name of a socket has at most 107 bytes.
+    const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'seal-')))
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+    const [first, second] = ['.a', '.a/b'].map((name) => path.join(folder, name)) as [
+      string,
+      string,
+    ]
+    mkdirSync(second, { recursive: true })
+    mkdirSync(path.join(folder, 'c'))
+    const listen = async (name: string) => {
+      const server = createServer().listen(name)
+      t.teardown(() => server.close())
+      await once(server, 'listening')
+      return name
+    }
+    // The system lists these by their names, so their folders are looked into. One has another name by now.
+    const found = [await listen(path.join(folder, 's')), await listen(path.join(first, 's'))]
+    const renamed = path.join(second, 'renamed')
+    renameSync(await listen(path.join(folder, 'c/s')), renamed)
+    found.push(renamed)
+    const of = (folders: readonly string[], homes: readonly string[]) =>
+      findSockets(folders, homes).sockets.filter((one) => one.startsWith(folder))
+    t.strictSame(of([first], []).sort(), found.toSorted(), 'below a folder that is worked in')
+    t.strictSame(of([], [folder]).sort(), found.toSorted(), 'below a home')
+    t.strictSame(of([folder], [folder]).sort(), found.toSorted(), 'each as deep as it has to be')
+  },
+)
+
 void tap.test('where there is too much to look at is told', async (t) => {
-  const folder = t.testdir({ wide: {}, full: {} })
+  const folder = t.testdir({ wide: { a: {}, b: {} }, full: { a: '', b: '', c: '' } })
   const wide = path.join(folder, 'wide')
-  // The folder itself is one of the thousand.
-  for (let i = 1; i < 1000; i++) mkdirSync(path.join(wide, `${i}`))
   const full = path.join(folder, 'full')
-  for (let i = 0; i < 20_000; i++) writeFileSync(path.join(full, `${i}`), '')
-  const cut = (...roots: readonly string[]) =>
-    findSockets(roots, []).unsearched.filter((one) => one.startsWith(folder))
-  t.strictSame(cut(wide, full), [])
-  mkdirSync(path.join(wide, 'one more'))
-  writeFileSync(path.join(full, 'one more'), '')
-  t.strictSame(cut(wide, full), [wide, full])
-  t.strictSame(cut(folder), [full], 'what lies deeper is never looked at')
+  const cut = (folders: number, entries: number, ...roots: readonly string[]) =>
+    findSockets(roots, [], { folders, entries }).unsearched.filter((one) => one.startsWith(folder))
+  t.strictSame(cut(3, 3, wide, full), [], 'the folder itself is one')
+  t.strictSame(cut(2, 2, wide, full), [wide, full])
+  t.strictSame(cut(3, 2, folder), [full], 'what lies deeper is never looked at')
 })

@@ -45,9 +45,12 @@ void tap.test('a socket is closed whatever it is called by now', { skip: NO_WRAP
   const desk = openWrapDesk(t)
   const at = (name: string) => path.join(desk.folder, name)
   mkdirSync(at('deep'))
+  mkdirSync(at('moved'))
   mkdirSync(at('.config/program'), { recursive: true })
   await listenOn(t, at('renamed.a'))
   renameSync(at('renamed.a'), at('renamed.b'))
+  await listenOn(t, at('moved.a'))
+  renameSync(at('moved.a'), at('moved/b'))
   await listenOn(t, at('linked.a'))
   linkSync(at('linked.a'), at('linked.b'))
   await listenOn(t, at('two\nlines'))
@@ -67,6 +70,7 @@ while True: one.accept()[0].send(b'outside')`
   }
   const names = [
     'renamed.b',
+    'moved/b',
     'linked.a',
     'linked.b',
     'two\nlines',
