@@ -66,9 +66,13 @@ void tap.test(
     found.push(renamed)
     const of = (folders: readonly string[], homes: readonly string[]) =>
       findSockets(folders, homes).sockets.filter((one) => one.startsWith(folder))
-    t.strictSame(of([first], []).sort(), found.toSorted(), 'below a folder that is worked in')
-    t.strictSame(of([], [folder]).sort(), found.toSorted(), 'below a home')
-    t.strictSame(of([folder], [folder]).sort(), found.toSorted(), 'each as deep as it has to be')
+    t.strictSame(of([first], []).toSorted(), found.toSorted(), 'below a folder that is worked in')
+    t.strictSame(of([], [folder]).toSorted(), found.toSorted(), 'below a home')
+    t.strictSame(
+      of([folder], [folder]).toSorted(),
+      found.toSorted(),
+      'each as deep as it has to be',
+    )
   },
 )
 
