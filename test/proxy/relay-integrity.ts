@@ -1,7 +1,7 @@
 import tap from 'tap'
 import { type Flow, PIECES } from '../support/byte-stream.ts'
 import { openBareRelay, openProxyRelay } from '../support/relay-lines.ts'
-import { exchangeOver, loadEarly, loadMixed, loadTorn, loadTurning } from '../support/relay-load.ts'
+import { exchangeOver, loadEarly, loadHeld, loadMixed, loadTorn } from '../support/relay-load.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -64,7 +64,7 @@ void tap.test('bytes that come with a CONNECT, and before its answer, are kept',
 })
 
 void tap.test('pieces at which a relay changes how it reads, while writes wait', async (t) => {
-  t.strictSame(await loadTurning(await openBareRelay(t), 24), [])
+  t.strictSame(await loadHeld(await openBareRelay(t), 24, 'turning'), [])
 })
 
 void tap.test('what was read arrives as it was, though its source is gone', async (t) => {

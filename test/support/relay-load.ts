@@ -1,5 +1,6 @@
 import {
   type Flow,
+  type Pieces,
   PIECES,
   type Receipt,
   READINGS,
@@ -13,6 +14,8 @@ import type { BareLine, BareRelay, Line, Relay } from './relay-lines.ts'
 /** How long a connection may move no byte before it counts as stuck, in milliseconds. */
 const PATIENCE_MS = 6_000
 const STILL_LOOKS = 4
+/** How often nothing was read before nothing is held back, every 5 milliseconds. */
+const HELD_LOOKS = 400
 
 /** What goes through one line: both ways at once. */
 export interface Exchange {
@@ -34,14 +37,7 @@ export async function exchangeOver(line: Line, { up, down }: Exchange): Promise<
     atUpstream.ended,
     atClient.ended,
   ])
-  // Several looks: one alone may come behind a time in which this process did not run.
-  let isInTime = false
-  for (let still = 0, before = 0; still < STILL_LOOKS && !isInTime;) {
-    isInTime = await within(PATIENCE_MS / STILL_LOOKS, all)
-    const now = atUpstream.got + atClient.got
-    still = now === before ? still + 1 : 0
-    before = now
-  }
+  const isInTime = await endsMoving(all, () => atUpstream.got + atClient.got)
   const problems = [...problemsOf(up, atUpstream), ...problemsOf(down, atClient)]
   return isInTime ? problems : ['it is stuck', ...problems]
 }
@@ -51,6 +47,18 @@ export function problemsOf({ stream, size }: Flow, { got, fault, end }: Receipt)
   if (fault !== undefined) return [fault]
   if (got === size && end === 'end') return []
   return [`${got} of ${size} bytes of stream ${stream}, then ${end ?? 'nothing'}`]
+}
+
+/** False if no byte moves for too long. */
+async function endsMoving(work: Promise<unknown>, got: () => number): Promise<boolean> {
+  // Several looks: one alone may come behind a time in which this process did not run.
+  for (let still = 0, before = 0; still < STILL_LOOKS;) {
+    if (await within(PATIENCE_MS / STILL_LOOKS, work)) return true
+    const now = got()
+    still = now === before ? still + 1 : 0
+    before = now
+  }
+  return false
 }
 
 /** False if it takes longer. */
@@ -125,7 +133,7 @@ export function loadTorn(relay: BareRelay, rounds: number): Promise<string[]> {
       await new Promise((resolve) => setTimeout(resolve, 10))
       near.client.end()
       const receipt = receiveFlow(client, flow)
-      const isInTime = await within(PATIENCE_MS, receipt.ended)
+      const isInTime = await endsMoving(receipt.ended, () => receipt.got)
       client.destroy()
       near.client.destroy()
       const problems = problemsOf({ ...flow, size: read }, receipt)
@@ -135,13 +143,13 @@ export function loadTorn(relay: BareRelay, rounds: number): Promise<string[]> {
   })
 }
 
-/** Pieces that let a relay change how it reads at every one of them, to clients that read nothing until a write waits. */
-export function loadTurning(relay: BareRelay, count: number): Promise<string[]> {
+/** Pieces of a kind to clients that read nothing until a write waits, while the others read on. */
+export function loadHeld(relay: BareRelay, count: number, pieces: Pieces): Promise<string[]> {
   return beside(relay, () =>
     firstProblems(
       Array.from({ length: count }, async (_, i) => {
         const { client, upstream, near } = await relay.open()
-        const flow: Flow = { stream: 40_000 + i, size: 10_000_000, pieces: 'turning' }
+        const flow: Flow = { stream: 40_000 + i, size: 10_000_000, pieces }
         const sending = sendFlow(upstream, flow)
         if (!(await isHeldBack(near))) return ['nothing waits for a client that does not read']
         await new Promise((resolve) => setTimeout(resolve, 30))
@@ -149,7 +157,7 @@ export function loadTurning(relay: BareRelay, count: number): Promise<string[]> 
         await sending
         upstream.end()
         client.end()
-        return (await within(PATIENCE_MS, receipt.ended))
+        return (await endsMoving(receipt.ended, () => receipt.got))
           ? problemsOf(flow, receipt)
           : [`stream ${flow.stream} is stuck`]
       }),
@@ -174,10 +182,12 @@ async function beside(relay: Relay, work: () => Promise<string[]>): Promise<stri
   return problems
 }
 
-/** Waits until the near end of the client keeps bytes that do not leave. */
+/** Waits until the near end of the client keeps bytes that do not leave. False if it takes no more, and keeps none. */
 async function isHeldBack({ client, upstream }: BareLine['near']): Promise<boolean> {
-  for (let waited = 0, read = -1; waited < 200; waited++) {
-    if (client.writableLength > 0 && upstream.bytesRead === read) return true
+  for (let still = 0, read = -1; still < HELD_LOOKS;) {
+    const isStill = upstream.bytesRead === read
+    if (isStill && client.writableLength > 0) return true
+    still = isStill ? still + 1 : 0
     read = upstream.bytesRead
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
